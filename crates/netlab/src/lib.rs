@@ -1,0 +1,6 @@
+//! The world around the protocol engine: the link model and the simulator.
+//!
+//! Everything here runs in virtual time: time and randomness are arguments.
+
+pub mod rng;
+pub mod time;

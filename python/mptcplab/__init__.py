@@ -1,0 +1,1 @@
+"""mptcplab: the laboratory for Multipath TCP."""

@@ -1,0 +1,62 @@
+"""The errors of mptcplab. The library raises them and never prints; the command line turns each into one message and an exit status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class MptcplabError(Exception):
+    """Base of all errors that a user can cause or meet. ``exit_status`` is what the command line ends with."""
+
+    exit_status = 4
+
+
+@dataclass(frozen=True)
+class Where:
+    """A place in a description: file, line and column count from 1; ``field`` is the path, as in ``links.wifi.rate``."""
+
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    field: str | None = None
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        return ": ".join(part for part in (place, self.field) if part)
+
+
+class SpecError(MptcplabError):
+    """The description is wrong: where, what was found, what is allowed."""
+
+    exit_status = 2
+
+    def __init__(self, problem: str, where: Where | None = None, *, allowed: str | None = None) -> None:
+        self.problem = problem
+        self.where = where or Where()
+        self.allowed = allowed
+        text = f"{self.where}: {problem}" if str(self.where) else problem
+        super().__init__(f"{text}; allowed: {allowed}" if allowed else text)
+
+
+class UsageError(MptcplabError):
+    """The command was called in a way that makes no sense."""
+
+    exit_status = 2
+
+
+class Unsupported(MptcplabError):
+    """A back-end cannot do what the description asks for."""
+
+    exit_status = 3
+
+    def __init__(self, backend: str, missing: list[tuple[str, str]]) -> None:
+        self.backend = backend
+        self.missing = missing
+        reasons = "; ".join(f"{feature}: {why}" for feature, why in missing)
+        super().__init__(f"back-end {backend} cannot run this: {reasons}")
+
+
+class RunFailed(MptcplabError):
+    """A run ended without a usable result."""
+
+    exit_status = 4
