@@ -1,0 +1,60 @@
+# mptcplab: `make build` leaves .venv/bin/mptcplab, `make demo` shows what it does, `make test` is what CI runs.
+VENV    := .venv
+BIN     := $(VENV)/bin
+RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
+PYTHON_FILES := python tests benches examples
+
+export PYTHONWARNINGS ?= default
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test check fast-test format bench soak schema clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: $(VENV)/.built  ## a working .venv/bin/mptcplab
+
+$(VENV)/.python: pyproject.toml scripts/prepare
+	scripts/prepare $(VENV)
+	$(BIN)/pip install --quiet --upgrade 'pip>=25.1' 'maturin>=1.9,<2'
+	$(BIN)/pip install --quiet --group dev
+	touch $@
+
+$(VENV)/.built: $(VENV)/.python $(RUST)
+	. $(BIN)/activate && maturin develop --quiet --release
+	touch $@
+
+demo: build  ## a UDP flow over a link that fails and returns: a table, a picture, a report
+	$(BIN)/mptcplab run examples/failing-link.yaml --out results/demo --fresh
+	$(BIN)/mptcplab report results/demo/failing-link --export results/demo/figures
+
+check: build  ## format, lints and the fast tests
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check $(PYTHON_FILES)
+	$(BIN)/ruff format --check $(PYTHON_FILES)
+	$(BIN)/mypy
+	cargo test --quiet --workspace
+	$(BIN)/pytest -m 'not slow'
+
+test: check  ## everything but the soak: what CI runs
+	cargo test --quiet --workspace --release
+	$(BIN)/pytest -m slow
+
+soak: build  ## the long matrices
+	PROPTEST_CASES=20000 cargo test --quiet --workspace --release
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest
+
+format:  ## rewrite the sources in the house style
+	cargo fmt --all
+	$(BIN)/ruff check --fix $(PYTHON_FILES)
+	$(BIN)/ruff format $(PYTHON_FILES)
+
+bench: build  ## the benchmarks, ONLY=name for one; writes benches/results.json
+	$(BIN)/python benches/run.py $(ONLY)
+
+schema: build  ## write the JSON Schemas and the reference that are generated from the code
+	$(BIN)/python -m mptcplab.reference docs
+
+clean:  ## remove what was built here
+	rm -rf target $(VENV) dist

@@ -1,0 +1,87 @@
+"""The back-ends: one protocol, and the table of those that this version has.
+
+A back-end takes a resolved experiment and gives samples; nothing else in the house knows how it does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mptcplab.errors import Unsupported, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Every back-end and the module that has it as ``BACKEND``.
+BACKENDS: dict[str, str] = {"sim": "mptcplab.backends.sim"}
+
+#: Back-ends of the design that are still to come, and what they wait for.
+ANNOUNCED: dict[str, str] = {
+    "kernel": "the live link emulator and the namespaces",
+    "userspace": "the protocol engine and the live link emulator",
+}
+
+
+@dataclass(frozen=True)
+class Capability:
+    """One thing that a description can ask for, and whether this back-end does it; ``why`` says why not."""
+
+    feature: str
+    available: bool
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A moment of a run at which samples were taken: ``values[entity][metric]``, in the units of the metric table."""
+
+    time_ns: int
+    values: Mapping[str, Mapping[str, float]]
+
+
+class Run(Protocol):
+    """An experiment that is running. ``samples`` drives it; the other methods may be called between two ticks."""
+
+    @property
+    def state(self) -> str:
+        """``running``, ``ended`` (by itself) or ``stopped``."""
+
+    def samples(self) -> Iterator[Tick]:
+        """Let the run go on, a tick at every ``measure.every``, until it ends or is stopped."""
+
+    def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
+        """Apply an action of the resolved form now; gives the event as it was recorded."""
+
+    def stop(self, reason: str) -> None:
+        """End the run early."""
+
+    def result(self) -> dict[str, Any]:
+        """Close the sample files and give what the run came to: its end, events, flows, links, trace hash."""
+
+
+class Backend(Protocol):
+    """A way to run experiments."""
+
+    name: str
+
+    def probe(self) -> list[Capability]:
+        """What this back-end can do on this machine."""
+
+    def check(self, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """What it cannot do of a resolved experiment: (feature, why), empty if it can run it."""
+
+    def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> Run:
+        """Start a run that writes its samples into ``directory``."""
+
+
+def backend(name: str) -> Backend:
+    """The back-end of that name. Raises UsageError for an unknown name, Unsupported for one that is still to come."""
+    if name in BACKENDS:
+        return import_module(BACKENDS[name]).BACKEND  # type: ignore[no-any-return]
+    if name in ANNOUNCED:
+        raise Unsupported(name, [("the back-end itself", f"not in this version, it waits for {ANNOUNCED[name]}; use --on sim")])
+    raise UsageError(f"no back-end is called {name!r}; allowed: {', '.join(BACKENDS)}")

@@ -1,0 +1,60 @@
+"""The simulator as a back-end: virtual time, no privileges, the same bytes for the same seed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from mptcplab import _core
+from mptcplab.backends import Capability, Tick
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+
+class SimulatedRun:
+    """A run of the simulator; it only moves while somebody takes its samples."""
+
+    def __init__(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> None:
+        self._simulation = _core.Simulation(json.dumps(experiment), seed, str(directory))
+        self._every_ns: int = experiment["measure"]["every_ns"]
+        self._state = "running"
+
+    @property
+    def state(self) -> str:
+        return self._state
+
+    def samples(self) -> Iterator[Tick]:
+        while self._state == "running":
+            if self._simulation.advance(self._simulation.now_ns + self._every_ns):
+                self._state = "ended"
+            yield Tick(self._simulation.now_ns, self._simulation.latest())
+
+    def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
+        return self._simulation.inject(json.dumps(action))
+
+    def stop(self, reason: str) -> None:  # noqa: ARG002  (the bundle records the reason)
+        self._state = "stopped"
+
+    def result(self) -> dict[str, Any]:
+        result: dict[str, Any] = json.loads(self._simulation.finish())
+        return result
+
+
+class Simulator:
+    """Runs experiments in virtual time."""
+
+    name = "sim"
+
+    def probe(self) -> list[Capability]:
+        return [Capability(feature, available, why) for feature, available, why in _core.capabilities()]
+
+    def check(self, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
+        return _core.check(json.dumps(experiment))
+
+    def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> SimulatedRun:
+        return SimulatedRun(experiment, seed, directory)
+
+
+BACKEND = Simulator()

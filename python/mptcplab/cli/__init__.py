@@ -1,0 +1,65 @@
+"""The command line: one file per command, and the one place where errors become messages and exit statuses.
+
+Exit status: 0 done; 1 an expectation did not hold; 2 wrong usage or description; 3 this machine or back-end cannot do it;
+4 a run failed or was invalid; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from mptcplab.cli import check, clean, compare, doctor, list, report, run, show
+from mptcplab.errors import MptcplabError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="mptcplab",
+    help="The laboratory for Multipath TCP: describe hosts, links, flows and failures once; run, see and compare.",
+    epilog="Start here: mptcplab list; mptcplab show SPEC; mptcplab run SPEC; mptcplab report BUNDLE",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for command in (run, list, show, report, compare, check, doctor, clean):
+    app.command(epilog=command.EXAMPLE)(command.command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"mptcplab {version('mptcplab')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options that stand before the command."""
+
+
+def main() -> None:
+    """Entry point of ``mptcplab``: an error of ours becomes one message on standard error and its exit status."""
+    try:
+        app()
+    except MptcplabError as error:
+        _end(f"mptcplab: {error}", error.exit_status)
+    except KeyboardInterrupt:
+        _end("mptcplab: interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has gone (`mptcplab list | head`): not an error, and nothing must be flushed any more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _end(message: str, status: int) -> None:
+    print(message, file=sys.stderr)
+    sys.exit(status)
