@@ -1,0 +1,34 @@
+"""What commands print: one JSON document, or tables for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+#: Where progress and remarks go, so that standard output holds results only.
+REMARKS = Console(stderr=True, highlight=False)
+RESULTS = Console(highlight=False)
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document and nothing else."""
+    json.dump(document, sys.stdout, indent=1, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> None:
+    """Print rows of console markup under column titles; columns whose index is in ``right`` are right-aligned."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    aligned = set(right)
+    for index, title in enumerate(columns):
+        table.add_column(title, justify="right" if index in aligned else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    RESULTS.print(table)

@@ -1,0 +1,81 @@
+"""What this machine can do for mptcplab, and the remedy for what it cannot."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mptcplab.backends import ANNOUNCED, BACKENDS, backend
+from mptcplab.errors import MptcplabError
+
+#: A day of 60 s runs at the default sampling interval; below this a user should know before starting.
+LOW_DISK_BYTES = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at. ``state`` is ``ok``, ``warning`` (works, but) or ``problem`` (does not work)."""
+
+    subject: str
+    state: str
+    found: str
+    remedy: str = ""
+
+
+def examine(directory: Path = Path()) -> list[Finding]:
+    """Look at the installation, the machine and each back-end; results would be written under ``directory``."""
+    return [_core(), _machine(), _disk(directory), *(_backend(name) for name in BACKENDS), *_announced()]
+
+
+def as_json(findings: list[Finding]) -> dict[str, Any]:
+    """The document of ``doctor --json``."""
+    return {"schema": "mptcplab/doctor/1", "findings": [asdict(finding) for finding in findings]}
+
+
+def _core() -> Finding:
+    from importlib.metadata import version
+
+    installed = version("mptcplab")
+    try:
+        from mptcplab import _core
+    except ImportError as error:
+        return Finding("compiled part", "problem", str(error), "reinstall mptcplab, or `make build` in a checkout")
+    if _core.__version__ != installed:
+        found = f"{_core.__version__}, but the package is {installed}"
+        return Finding("compiled part", "problem", found, "reinstall mptcplab, or `make build` in a checkout")
+    return Finding("compiled part", "ok", f"mptcplab {installed}")
+
+
+def _machine() -> Finding:
+    found = f"{platform.system()} {platform.release()}, Python {platform.python_version()}, {os.cpu_count()} cores"
+    return Finding("machine", "ok", found)
+
+
+def _disk(directory: Path) -> Finding:
+    free_bytes = shutil.disk_usage(directory).free
+    found = f"{free_bytes / 1e9:.1f} GB free where results go"
+    if free_bytes < LOW_DISK_BYTES:
+        return Finding("disk", "warning", found, "free some space or give --out")
+    return Finding("disk", "ok", found)
+
+
+def _backend(name: str) -> Finding:
+    try:
+        capabilities = backend(name).probe()
+    except (MptcplabError, ImportError) as error:
+        return Finding(f"back-end {name}", "problem", str(error))
+    able = [capability.feature for capability in capabilities if capability.available]
+    unable = [f"{capability.feature} ({capability.why})" for capability in capabilities if not capability.available]
+    found = f"can: {', '.join(able)}" + (f"; cannot yet: {', '.join(unable)}" if unable else "")
+    return Finding(f"back-end {name}", "ok", found)
+
+
+def _announced() -> list[Finding]:
+    return [
+        Finding(f"back-end {name}", "warning", f"not in this version, waits for {reason}")
+        for name, reason in ANNOUNCED.items()
+    ]
