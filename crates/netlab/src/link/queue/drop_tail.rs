@@ -13,10 +13,10 @@ pub(super) struct DropTailQueue<P> {
 }
 
 impl<P> DropTailQueue<P> {
-    pub(super) fn new(queue: &resolved::Queue) -> Self {
+    pub(super) fn new(limit: Limit) -> Self {
         Self {
             fifo: Fifo::new(),
-            limit: Limit::new(queue),
+            limit,
         }
     }
 }
@@ -48,8 +48,11 @@ impl<P: Send> Discipline<P> for DropTailQueue<P> {
     }
 
     fn set_parameters(&mut self, queue: &resolved::Queue, _: Service) -> bool {
-        self.limit = Limit::new(queue);
-        matches!(queue, resolved::Queue::DropTail(_))
+        let is_drop_tail = matches!(queue, resolved::Queue::DropTail(_));
+        if is_drop_tail {
+            self.limit = Limit::new(queue);
+        }
+        is_drop_tail
     }
 
     fn packets(&self) -> u64 {

@@ -1,7 +1,11 @@
 //! Queue disciplines. What is here waits for the serializer; what is in service or on the wire is elsewhere.
 
+mod codel;
 mod drop_tail;
 mod fifo;
+mod fq_codel;
+mod pie;
+mod red;
 
 pub(super) use fifo::Queued;
 
@@ -10,8 +14,12 @@ use crate::resolved;
 use crate::rng::Generator;
 use crate::time::Nanos;
 
+use codel::CodelQueue;
 use drop_tail::DropTailQueue;
 use fifo::Limit;
+use fq_codel::FqCodelQueue;
+use pie::PieQueue;
+use red::RedQueue;
 
 /// Packets that a discipline dropped after it had accepted them.
 pub(super) type Discarded<P> = Vec<(P, DropReason)>;
@@ -55,9 +63,13 @@ pub(super) fn new_discipline<P: Packet>(
     queue: &resolved::Queue,
     service: Service,
 ) -> Box<dyn Discipline<P>> {
+    let limit = Limit::new(queue);
     match queue {
-        resolved::Queue::DropTail(_) => Box::new(DropTailQueue::new(queue)),
-        _ => Box::new(DropTailQueue::new(queue)),
+        resolved::Queue::DropTail(_) => Box::new(DropTailQueue::new(limit)),
+        resolved::Queue::Codel(parameters) => Box::new(CodelQueue::new(parameters, limit)),
+        resolved::Queue::FqCodel(parameters) => Box::new(FqCodelQueue::new(parameters, limit)),
+        resolved::Queue::Red(parameters) => Box::new(RedQueue::new(parameters, limit, service)),
+        resolved::Queue::Pie(parameters) => Box::new(PieQueue::new(parameters, limit)),
     }
 }
 
