@@ -5,4 +5,6 @@
 pub mod link;
 pub mod resolved;
 pub mod rng;
+pub mod samples;
+pub mod sim;
 pub mod time;
