@@ -155,21 +155,16 @@ impl<P: Packet> Channel<P> {
     /// The next instant at which [`Self::poll`] must be called; it may then also return nothing. `None`: not before the next input.
     pub fn next_departure(&self) -> Option<Nanos> {
         let dropped = self.dropped.front().map(Output::at);
-        [
-            dropped,
-            self.next_arrival().map(|(at, _)| at),
-            self.next_service_wakeup(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let arrival = self.next_arrival().map(|(at, _)| at);
+        earlier(dropped, earlier(arrival, self.next_service_wakeup()))
     }
 
     /// The next packet that arrived or was dropped up to `now`, in the order of these instants. Call until `None`.
     pub fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
         self.advance(now);
         let arrival = self.next_arrival().filter(|(at, _)| *at <= now);
-        match (self.dropped.front().map(Output::at), arrival) {
+        let dropped = self.dropped.front().map(Output::at).filter(|at| *at <= now);
+        match (dropped, arrival) {
             (Some(dropped), Some((at, station))) if at < dropped => self.deliver(station),
             (Some(_), _) => self.dropped.pop_front(),
             (None, Some((_, station))) => self.deliver(station),
@@ -367,5 +362,12 @@ impl<P: Packet> Channel<P> {
             packet,
             at,
         })
+    }
+}
+
+fn earlier(one: Option<Nanos>, other: Option<Nanos>) -> Option<Nanos> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
