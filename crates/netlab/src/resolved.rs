@@ -6,3 +6,4 @@ pub use direction::{
     Codel, Direction, DropTail, FqCodel, GilbertElliott, InvalidDirection, Loss, LossPlace, Pie,
     Queue, Red, Trace,
 };
+pub(crate) use direction::{validate_overhead, validate_rate};

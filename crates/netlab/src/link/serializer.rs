@@ -162,12 +162,12 @@ impl TraceSerializer {
         let mut unsent = bytes;
         while unsent > self.free_bytes {
             unsent -= self.free_bytes;
-            self.move_to(self.current + 1);
+            self.move_to(self.current.saturating_add(1));
         }
         self.free_bytes -= unsent;
         let finish = self.instant(self.current);
         if self.free_bytes == 0 {
-            self.move_to(self.current + 1);
+            self.move_to(self.current.saturating_add(1));
         }
         finish
     }
@@ -188,7 +188,9 @@ impl TraceSerializer {
         let index = self
             .opportunities_ns
             .partition_point(|instant| *instant < offset);
-        period * self.opportunities_ns.len() as u64 + index as u64
+        period
+            .saturating_mul(self.opportunities_ns.len() as u64)
+            .saturating_add(index as u64)
     }
 
     fn instant(&self, opportunity: u64) -> Nanos {

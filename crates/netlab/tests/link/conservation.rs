@@ -36,7 +36,7 @@ fn queue() -> impl Strategy<Value = Queue> {
                 target_ns,
                 interval_ns,
                 flows: 1 + (target_ns % 4) as u32,
-                quantum_bytes: 1 + (interval_ns % 3000) as u32,
+                quantum_bytes: 256 + (interval_ns % 3000) as u32,
             }),
             3 => Queue::Red(Red {
                 limit_packets,

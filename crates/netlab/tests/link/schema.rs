@@ -107,6 +107,17 @@ fn values_out_of_range_are_named_with_what_is_allowed() {
             "rate_bps: found 0, allowed is null or at least 1",
         ),
         (
+            with("overhead_bytes", json!(70000)),
+            "overhead_bytes: found 70000, allowed is at most 65535",
+        ),
+        (
+            with(
+                "trace",
+                json!({"opportunities_ns": [0], "period_ns": 9, "opportunity_bytes": 1500}),
+            ),
+            "rate_bps: found 12000000 beside a trace, allowed is null",
+        ),
+        (
             with("loss", json!({"kind": "bernoulli", "probability": 1.5})),
             "loss.probability: found 1.5, allowed is 0 to 1",
         ),

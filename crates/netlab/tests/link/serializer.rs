@@ -42,10 +42,7 @@ fn an_infinite_rate_takes_no_time() {
 
 #[test]
 fn times_beyond_the_end_of_time_saturate() {
-    let mut link = Link::new(&Direction {
-        overhead_bytes: u32::MAX,
-        ..plain(Some(1))
-    });
+    let mut link = Link::new(&plain(Some(1)));
     (0..3).for_each(|_| assert_eq!(link.offer(0, u32::MAX), Enqueued::Queued));
     link.run_to_end();
     assert_eq!(link.arrivals(), [u64::MAX; 3]);
