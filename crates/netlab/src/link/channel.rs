@@ -180,7 +180,7 @@ impl<P: Packet> Channel<P> {
     ) -> Result<(), InvalidDirection> {
         direction.validate()?;
         self.advance(now);
-        self.stations[station.0].reconfigure(direction, self.medium, &mut self.discarded);
+        self.stations[station.0].reconfigure(now, direction, self.medium, &mut self.discarded);
         self.report_discarded(station, now);
         self.advance(now);
         Ok(())

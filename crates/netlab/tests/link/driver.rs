@@ -63,6 +63,7 @@ pub struct Link {
     pub delivered: Vec<(Nanos, Datagram)>,
     pub dropped: Vec<Dropped>,
     offered: u64,
+    clock: Nanos,
 }
 
 impl Link {
@@ -84,6 +85,7 @@ impl Link {
             delivered: Vec::new(),
             dropped: Vec::new(),
             offered: 0,
+            clock: 0,
         }
     }
 
@@ -121,6 +123,15 @@ impl Link {
             }
         }
         self.channel.advance(now);
+        self.clock = self.clock.max(now);
+    }
+
+    /// Resets the channel and forgets what came out.
+    pub fn reset(&mut self) {
+        self.channel.reset();
+        self.delivered.clear();
+        self.dropped.clear();
+        (self.offered, self.clock) = (0, 0);
     }
 
     pub fn run_to_end(&mut self) {
@@ -131,6 +142,7 @@ impl Link {
         match output {
             Output::Delivered { packet, at, .. } => {
                 assert_eq!(at, polled, "a delivery is never late");
+                assert!(at >= self.clock, "the past does not change");
                 self.delivered.push((at, packet));
             }
             Output::Dropped {

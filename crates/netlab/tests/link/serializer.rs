@@ -159,6 +159,19 @@ fn small_packets_share_an_opportunity_and_large_ones_take_several() {
 }
 
 #[test]
+fn a_packet_that_waits_for_an_opportunity_starts_at_once_when_a_rate_replaces_the_trace() {
+    let mut link = Link::new(&traced(&[1000], 1000));
+    assert_eq!(link.offer(1, 1500), Enqueued::Queued);
+    let rate = plain(Some(12_000_000));
+    let change = 5 * MILLISECOND;
+    link.channel
+        .reconfigure(change, link.stations[0], &rate)
+        .expect("a valid direction");
+    link.run_to_end();
+    assert_eq!(link.arrivals(), [change + MILLISECOND]);
+}
+
+#[test]
 fn a_packet_waits_in_the_queue_for_its_opportunity() {
     let mut link = Link::new(&Direction {
         queue: drop_tail(Some(1)),
