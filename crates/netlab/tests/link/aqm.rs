@@ -10,6 +10,7 @@ use crate::driver::{Link, MILLISECOND, SECOND, drop_tail, plain};
 
 const TARGET: Nanos = 5 * MILLISECOND;
 const INTERVAL: Nanos = 100 * MILLISECOND;
+const MAX_BURST: Nanos = 150 * MILLISECOND;
 /// 1500 bytes at 12 Mbit/s.
 const PACKET_NS: Nanos = MILLISECOND;
 
@@ -29,13 +30,13 @@ fn codel() -> Queue {
     })
 }
 
-fn pie() -> Queue {
+fn pie(max_burst_ns: Nanos) -> Queue {
     Queue::Pie(Pie {
         limit_packets: None,
         limit_bytes: None,
         target_ns: 15 * MILLISECOND,
         update_ns: 15 * MILLISECOND,
-        max_burst_ns: 150 * MILLISECOND,
+        max_burst_ns,
     })
 }
 
@@ -74,14 +75,17 @@ fn codel_waits_an_interval_before_its_first_drop() {
 }
 
 #[test]
-fn codel_leaves_a_standing_queue_of_one_packet_alone() {
-    let slow = Direction {
+fn codel_leaves_a_queue_of_one_packet_behind_the_head_alone() {
+    // A packet takes 100 ms here, and waits 150 ms: far above the target, but there is nothing to gain.
+    const SLOW_PACKET_NS: Nanos = 100 * MILLISECOND;
+    let mut link = Link::new(&Direction {
         queue: codel(),
         ..plain(Some(120_000))
-    };
-    let mut link = Link::new(&slow);
+    });
+    (0..2).for_each(|_| assert_eq!(link.offer(0, 1500), Enqueued::Queued));
     for index in 0..500 {
-        assert_eq!(link.offer(index * 100 * PACKET_NS, 1500), Enqueued::Queued);
+        let now = SLOW_PACKET_NS / 2 + index * SLOW_PACKET_NS;
+        assert_eq!(link.offer(now, 1500), Enqueued::Queued);
     }
     link.run_to_end();
     assert_eq!(link.dropped, []);
@@ -147,7 +151,7 @@ fn codel_keeps_responsive_flows_near_its_target() {
 
 #[test]
 fn pie_holds_its_target() {
-    let (sojourn, utilisation) = under_reno_flows(pie(), 8.0);
+    let (sojourn, utilisation) = under_reno_flows(pie(MAX_BURST), 8.0);
     assert!(
         (0.75..1.25).contains(&(sojourn / (15.0 * MILLISECOND as f64))),
         "{sojourn}"
@@ -162,8 +166,24 @@ fn drop_tail_fills_its_queue_under_the_same_flows() {
 }
 
 #[test]
+fn pie_brings_a_load_that_does_not_respond_to_its_target() {
+    let mut link = Link::new(&at_12_mbit(pie(MAX_BURST)));
+    (0..40_000).for_each(|index| _ = link.offer(index * PACKET_NS * 3 / 4, 1500));
+    let settled = link.delivered.iter().filter(|(at, _)| *at > 20 * SECOND);
+    let sojourns: Vec<f64> = settled
+        .map(|(at, packet)| (at - packet.sent - PACKET_NS) as f64)
+        .collect();
+    let mean = sojourns.iter().sum::<f64>() / sojourns.len() as f64;
+    assert!(
+        (0.75..1.25).contains(&(mean / (15.0 * MILLISECOND as f64))),
+        "{mean}"
+    );
+}
+
+#[test]
 fn pie_lets_a_burst_pass_after_a_quiet_time_and_then_drops() {
-    let mut link = Link::new(&at_12_mbit(pie()));
+    let burst = 5 * SECOND;
+    let mut link = Link::new(&at_12_mbit(pie(burst)));
     let overload = |link: &mut Link, from: Nanos, until: Nanos| {
         let instants = (from..until).step_by(PACKET_NS as usize / 2);
         instants
@@ -171,8 +191,9 @@ fn pie_lets_a_burst_pass_after_a_quiet_time_and_then_drops() {
             .count()
     };
     let quiet = 3600 * SECOND;
-    assert_eq!(overload(&mut link, quiet, quiet + 150 * MILLISECOND), 0);
-    assert!(overload(&mut link, quiet + 150 * MILLISECOND, quiet + 20 * SECOND) > 5000);
+    let allowed = quiet + burst - 15 * MILLISECOND;
+    assert_eq!(overload(&mut link, quiet, allowed), 0);
+    assert!(overload(&mut link, allowed, allowed + 20 * SECOND) > 5000);
 }
 
 /// Share of arrivals that RED drops while its average stands at `average_bytes`, between 40 and 60 kB.
@@ -278,6 +299,24 @@ fn fq_codel_shares_equally_and_lets_a_sparse_flow_pass() {
         slowest.is_some_and(|sojourn| sojourn <= 2 * PACKET_NS),
         "{slowest:?}"
     );
+}
+
+#[test]
+fn fq_codel_does_not_let_flows_starve_another_by_running_dry() {
+    let mut link = Link::new(&at_12_mbit(fq_codel(None)));
+    // Ten flows that together want 99 % of the link, and one that takes what it gets.
+    for step in 0..10_000 {
+        for flow in 1..=10 {
+            _ = link.offer_to(0, step * PACKET_NS + flow * PACKET_NS / 10, 148, flow);
+        }
+        _ = link.offer_to(0, (step + 1) * PACKET_NS, 1500, 0);
+    }
+    let delivered = link
+        .delivered
+        .iter()
+        .filter(|(_, packet)| packet.flow == 0)
+        .count();
+    assert!(delivered > 700, "{delivered} of a fair 909");
 }
 
 #[test]

@@ -95,6 +95,6 @@ fn a_cut_station_frees_the_medium_at_once_and_only_its_packets_are_lost() {
 }
 
 #[test]
-fn a_medium_without_any_rate_is_refused_only_if_the_rate_is_0() {
+fn a_medium_of_rate_0_is_refused() {
     assert!(Channel::<crate::driver::Datagram>::medium(Some(0), 0).is_err());
 }

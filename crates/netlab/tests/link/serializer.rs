@@ -30,6 +30,17 @@ fn rounding_to_nanoseconds_does_not_add_up() {
 }
 
 #[test]
+fn rounding_is_made_good_only_without_a_pause() {
+    // One byte takes 8/7 ns.
+    let mut link = Link::new(&plain(Some(7_000_000_000)));
+    for now in [0, 100, 100] {
+        assert_eq!(link.offer(now, 1), Enqueued::Queued);
+    }
+    link.run_to_end();
+    assert_eq!(link.arrivals(), [2, 102, 103]);
+}
+
+#[test]
 fn an_infinite_rate_takes_no_time() {
     let mut link = Link::new(&Direction {
         delay_ns: 7,
