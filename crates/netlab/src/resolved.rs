@@ -12,6 +12,7 @@ pub use direction::{
     Codel, Direction, DropTail, FqCodel, GilbertElliott, InvalidDirection, Loss, LossPlace, Pie,
     Queue, Red, Trace,
 };
+pub(crate) use direction::{validate_overhead, validate_rate};
 pub use experiment::{
     Event, Experiment, Interface, Layer, Link, Measure, Medium, Node, NodeKind, SCHEMA, Subnet,
     Vary,

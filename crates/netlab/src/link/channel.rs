@@ -5,12 +5,19 @@ use std::collections::VecDeque;
 use super::queue::Discarded;
 use super::station::{MediumParameters, Started, Station, StationGenerators};
 use super::{Counters, DropReason, Packet};
-use crate::resolved::{Direction, InvalidDirection};
+use crate::resolved::{self, Direction, InvalidDirection};
 use crate::time::Nanos;
 
 /// A station of the channel that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StationId(usize);
+
+impl StationId {
+    /// Its place among the stations of its channel, in the order in which they were added.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
 
 /// What became of a packet given to [`Channel::enqueue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +70,8 @@ impl<P> Output<P> {
 pub struct Channel<P> {
     medium: Option<MediumParameters>,
     stations: Vec<Station<P>>,
-    /// The original generators, for `reset`.
-    generators: Vec<(Direction, StationGenerators)>,
+    /// With what each station was made, for `reset`.
+    initial: Vec<(Direction, StationGenerators)>,
     in_service: Option<InService<P>>,
     /// From when on the serializer is free; the finish of the packet in service if there is one.
     free: Nanos,
@@ -90,16 +97,10 @@ impl<P: Packet> Channel<P> {
     /// A medium. Its overhead replaces that of its stations; its rate in bit/s, if there is one, replaces theirs.
     ///
     /// # Errors
-    /// A rate of 0.
+    /// A rate of 0, an overhead beyond 65535 bytes.
     pub fn medium(rate_bps: Option<u64>, overhead_bytes: u32) -> Result<Self, InvalidDirection> {
-        if rate_bps == Some(0) {
-            let (field, allowed) = ("rate_bps", "null or at least 1");
-            return Err(InvalidDirection {
-                field,
-                found: "0".to_owned(),
-                allowed,
-            });
-        }
+        resolved::validate_rate(rate_bps)?;
+        resolved::validate_overhead(overhead_bytes)?;
         Ok(Self::with_medium(Some(MediumParameters {
             rate_bps,
             overhead_bytes,
@@ -110,7 +111,7 @@ impl<P: Packet> Channel<P> {
         Self {
             medium,
             stations: Vec::new(),
-            generators: Vec::new(),
+            initial: Vec::new(),
             in_service: None,
             free: 0,
             turn: 0,
@@ -131,7 +132,7 @@ impl<P: Packet> Channel<P> {
         direction.validate()?;
         self.stations
             .push(Station::new(direction, self.medium, generators.clone()));
-        self.generators.push((direction.clone(), generators));
+        self.initial.push((direction.clone(), generators));
         Ok(StationId(self.stations.len() - 1))
     }
 
@@ -152,24 +153,20 @@ impl<P: Packet> Channel<P> {
         }
     }
 
-    /// The next instant at which [`Self::poll`] must be called; it may then also return nothing. `None`: not before the next input.
+    /// The next instant at which [`Self::poll`] must be called; it may then also return nothing.
+    /// `None`: not before the next input. An instant in the past, possible after other calls than `poll`, means at once.
     pub fn next_departure(&self) -> Option<Nanos> {
         let dropped = self.dropped.front().map(Output::at);
-        [
-            dropped,
-            self.next_arrival().map(|(at, _)| at),
-            self.next_service_wakeup(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let arrival = self.next_arrival().map(|(at, _)| at);
+        earlier(dropped, earlier(arrival, self.next_service_wakeup()))
     }
 
     /// The next packet that arrived or was dropped up to `now`, in the order of these instants. Call until `None`.
     pub fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
         self.advance(now);
         let arrival = self.next_arrival().filter(|(at, _)| *at <= now);
-        match (self.dropped.front().map(Output::at), arrival) {
+        let dropped = self.dropped.front().map(Output::at).filter(|at| *at <= now);
+        match (dropped, arrival) {
             (Some(dropped), Some((at, station))) if at < dropped => self.deliver(station),
             (Some(_), _) => self.dropped.pop_front(),
             (None, Some((_, station))) => self.deliver(station),
@@ -190,7 +187,7 @@ impl<P: Packet> Channel<P> {
     ) -> Result<(), InvalidDirection> {
         direction.validate()?;
         self.advance(now);
-        self.stations[station.0].reconfigure(direction, self.medium, &mut self.discarded);
+        self.stations[station.0].reconfigure(now, direction, self.medium, &mut self.discarded);
         self.report_discarded(station, now);
         self.advance(now);
         Ok(())
@@ -209,12 +206,12 @@ impl<P: Packet> Channel<P> {
 
     /// Back to time 0: empty, all stations up with their first values, counters at 0, generators at their start.
     pub fn reset(&mut self) {
-        let first = std::mem::take(&mut self.generators);
+        let initial = std::mem::take(&mut self.initial);
         *self = Self::with_medium(self.medium);
-        for (direction, generators) in first {
+        for (direction, generators) in initial {
             self.stations
                 .push(Station::new(&direction, self.medium, generators.clone()));
-            self.generators.push((direction, generators));
+            self.initial.push((direction, generators));
         }
     }
 
@@ -260,6 +257,11 @@ impl<P: Packet> Channel<P> {
 
     /// The first start among all stations; at a tie, that of the station whose turn is next.
     fn next_start(&self) -> Option<(Nanos, StationId)> {
+        if let [only] = self.stations.as_slice() {
+            return only
+                .next_start(self.free)
+                .map(|start| (start, StationId(0)));
+        }
         let count = self.stations.len();
         let in_turn = (self.turn..count).chain(0..self.turn);
         in_turn
@@ -287,7 +289,11 @@ impl<P: Packet> Channel<P> {
             lost,
         });
         self.free = finish;
-        self.turn = (station.0 + 1) % self.stations.len();
+        self.turn = if station.0 + 1 < self.stations.len() {
+            station.0 + 1
+        } else {
+            0
+        };
     }
 
     fn finish_service(&mut self) {
@@ -341,6 +347,9 @@ impl<P: Packet> Channel<P> {
 
     /// The first arrival among all stations.
     fn next_arrival(&self) -> Option<(Nanos, StationId)> {
+        if let [only] = self.stations.as_slice() {
+            return only.wire.first_arrival().map(|at| (at, StationId(0)));
+        }
         self.stations
             .iter()
             .enumerate()
@@ -367,5 +376,12 @@ impl<P: Packet> Channel<P> {
             packet,
             at,
         })
+    }
+}
+
+fn earlier(one: Option<Nanos>, other: Option<Nanos>) -> Option<Nanos> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

@@ -30,7 +30,8 @@ impl DropReason {
 
 /// Counters of one station since the channel was made or reset.
 ///
-/// offered = delivered + dropped (all reasons) + queued + in flight, at every instant, once all output has been polled.
+/// offered = delivered + dropped (all reasons) + queued + in flight, at every instant.
+/// What arrived but was not yet polled is still in flight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets given to `enqueue`.

@@ -53,46 +53,79 @@ impl Serializer {
 pub(super) struct RateSerializer {
     rate_bps: u64,
     finished: Nanos,
-    /// By how much `finished` was rounded up, in units of 1 / `rate_bps` nanoseconds.
-    rounded_up: u128,
+    /// By how much `finished` was rounded up, in units of 1 / `rate_bps` nanoseconds; less than one nanosecond.
+    rounded_up: u64,
+    /// The duration of the last packet: most packets are of the same size, and divisions are slow.
+    last: Duration,
+}
+
+/// How long some bytes take: `whole_ns` + `remainder` / rate, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Duration {
+    bytes: u32,
+    whole_ns: Nanos,
+    remainder: u64,
 }
 
 impl RateSerializer {
     fn new(rate_bps: u64) -> Self {
+        let last = Duration {
+            bytes: 0,
+            whole_ns: 0,
+            remainder: 0,
+        };
         Self {
             rate_bps,
             finished: 0,
             rounded_up: 0,
+            last,
         }
     }
 
     fn transmit(&mut self, start: Nanos, bytes: u32) -> Nanos {
-        let owed = if start == self.finished {
+        if bytes != self.last.bytes {
+            self.last = Duration::of(bytes, self.rate_bps);
+        }
+        let Duration {
+            whole_ns,
+            remainder,
+            ..
+        } = self.last;
+        let paid = if start == self.finished {
             self.rounded_up
         } else {
             0
         };
-        let work = u128::from(bytes) * 8 * u128::from(NANOS_PER_SECOND);
-        let (duration, rounded_up) = divide_up(work, owed, self.rate_bps);
-        self.finished = start.saturating_add(duration);
-        self.rounded_up = rounded_up;
+        let partial_ns = u64::from(remainder > paid);
+        self.rounded_up = if remainder > paid {
+            self.rate_bps - (remainder - paid)
+        } else {
+            paid - remainder
+        };
+        self.finished = start.saturating_add(whole_ns).saturating_add(partial_ns);
         self.finished
     }
 }
 
-/// (work - owed) / rate rounded up, and by how much it was rounded, times the rate.
-fn divide_up(work: u128, owed: u128, rate: u64) -> (u64, u128) {
-    let Some(rest) = work.checked_sub(owed) else {
-        return (0, owed - work);
-    };
-    let quotient = match u64::try_from(rest) {
-        Ok(rest) => rest.div_ceil(rate),
-        Err(_) => u64::try_from(rest.div_ceil(u128::from(rate))).unwrap_or(u64::MAX),
-    };
-    (
-        quotient,
-        (u128::from(quotient) * u128::from(rate)).saturating_sub(rest),
-    )
+impl Duration {
+    fn of(bytes: u32, rate_bps: u64) -> Self {
+        const WORK_PER_BYTE: u64 = 8 * NANOS_PER_SECOND;
+        if let Some(work) = u64::from(bytes).checked_mul(WORK_PER_BYTE) {
+            return Self {
+                bytes,
+                whole_ns: work / rate_bps,
+                remainder: work % rate_bps,
+            };
+        }
+        let work = u128::from(bytes) * u128::from(WORK_PER_BYTE);
+        let rate = u128::from(rate_bps);
+        let whole_ns = Nanos::try_from(work / rate).unwrap_or(Nanos::MAX);
+        Self {
+            bytes,
+            whole_ns,
+            remainder: (work % rate) as u64,
+        }
+    }
 }
 
 /// Delivery opportunities, each of some bytes: small packets share one, a large packet takes several, what is not used is lost.
@@ -129,12 +162,12 @@ impl TraceSerializer {
         let mut unsent = bytes;
         while unsent > self.free_bytes {
             unsent -= self.free_bytes;
-            self.move_to(self.current + 1);
+            self.move_to(self.current.saturating_add(1));
         }
         self.free_bytes -= unsent;
         let finish = self.instant(self.current);
         if self.free_bytes == 0 {
-            self.move_to(self.current + 1);
+            self.move_to(self.current.saturating_add(1));
         }
         finish
     }
@@ -155,7 +188,9 @@ impl TraceSerializer {
         let index = self
             .opportunities_ns
             .partition_point(|instant| *instant < offset);
-        period * self.opportunities_ns.len() as u64 + index as u64
+        period
+            .saturating_mul(self.opportunities_ns.len() as u64)
+            .saturating_add(index as u64)
     }
 
     fn instant(&self, opportunity: u64) -> Nanos {

@@ -36,7 +36,7 @@ pub(super) struct Station<P> {
     generators: StationGenerators,
     loss: LossProcess,
     queue: Box<dyn Discipline<P>>,
-    /// When the oldest packet of the queue could have started, had the serializer been free.
+    /// From when on the queue's first packet could start, had the serializer been free.
     ready: Nanos,
     serializer: Serializer,
     pub(super) wire: DelayLine<P>,
@@ -163,6 +163,7 @@ impl<P: Packet> Station<P> {
 
     pub(super) fn reconfigure(
         &mut self,
+        now: Nanos,
         direction: &Direction,
         medium: Option<MediumParameters>,
         discarded: &mut Discarded<P>,
@@ -180,6 +181,8 @@ impl<P: Packet> Station<P> {
         queue::reconfigure(&mut self.queue, &direction.queue, service, discarded);
         self.overhead_bytes =
             medium.map_or(direction.overhead_bytes, |medium| medium.overhead_bytes);
+        // What waited for an opportunity of the old trace cannot start in the past.
+        self.ready = now;
         self.direction = direction.clone();
     }
 

@@ -12,7 +12,7 @@ pub struct Direction {
     /// Serialization rate in bit/s, counting `overhead_bytes`; `None` is infinitely fast (or given by `trace`).
     #[serde(deserialize_with = "Option::deserialize")]
     pub rate_bps: Option<u64>,
-    /// Bytes per packet that the rate counts beyond the IP length.
+    /// Bytes per packet, at most 65535, that the rate counts beyond the IP length.
     pub overhead_bytes: u32,
     /// Propagation delay.
     pub delay_ns: Nanos,
@@ -135,7 +135,7 @@ pub struct FqCodel {
     pub interval_ns: Nanos,
     /// Number of flow queues, 1 to 65536.
     pub flows: u32,
-    /// Bytes a flow may send per round.
+    /// Bytes a flow may send per round, at least 256.
     pub quantum_bytes: u32,
 }
 
@@ -189,11 +189,11 @@ pub struct Trace {
     pub opportunity_bytes: u32,
 }
 
-/// A value that no link can have.
+/// A value that no direction of a link can have, and no medium.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field}: found {found}, allowed is {allowed}")]
 pub struct InvalidDirection {
-    /// Field within the direction, as in the JSON.
+    /// Field within the direction or medium, as in the JSON.
     pub field: &'static str,
     /// What was found.
     pub found: String,
@@ -207,22 +207,15 @@ impl Direction {
     /// # Errors
     /// The first field whose value is outside its range.
     pub fn validate(&self) -> Result<(), InvalidDirection> {
+        validate_rate(self.rate_bps)?;
+        validate_overhead(self.overhead_bytes)?;
         if let Some(trace) = &self.trace {
-            let rate = self.rate_bps;
-            ensure(
-                rate.is_none(),
-                "rate_bps",
-                format!("{rate:?} beside a trace"),
-                "null",
-            )?;
+            if let Some(rate_bps) = self.rate_bps {
+                let found = format!("{rate_bps} beside a trace");
+                return ensure(false, "rate_bps", found, "null");
+            }
             trace.validate()?;
         }
-        ensure(
-            self.rate_bps != Some(0),
-            "rate_bps",
-            0,
-            "null or at least 1",
-        )?;
         self.loss.validate()?;
         self.queue.validate()
     }
@@ -290,11 +283,12 @@ impl FqCodel {
             flows,
             "1 to 65536",
         )?;
+        let quantum = self.quantum_bytes;
         ensure(
-            self.quantum_bytes > 0,
+            quantum >= 256,
             "queue.quantum_bytes",
-            0,
-            "at least 1",
+            quantum,
+            "at least 256",
         )
     }
 }
@@ -338,6 +332,16 @@ impl Trace {
             None => Ok(()),
         }
     }
+}
+
+/// A rate in bit/s; `None` is infinite.
+pub(crate) fn validate_rate(rate_bps: Option<u64>) -> Result<(), InvalidDirection> {
+    ensure(rate_bps != Some(0), "rate_bps", 0, "null or at least 1")
+}
+
+/// No framing is longer than the longest packet.
+pub(crate) fn validate_overhead(bytes: u32) -> Result<(), InvalidDirection> {
+    ensure(bytes <= 65535, "overhead_bytes", bytes, "at most 65535")
 }
 
 fn ensure_probability(field: &'static str, value: f64) -> Result<(), InvalidDirection> {

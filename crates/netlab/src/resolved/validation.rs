@@ -155,11 +155,7 @@ impl<'a> Declared<'a> {
             return refuse("vary.rtt_ppm", found, "0 to 1000000");
         }
         in_range("measure.every_ns", measure.every_ns, 1)?;
-        in_range(
-            "measure.probe_rtt_ns",
-            measure.probe_rtt_ns.unwrap_or(1),
-            1,
-        )?;
+        in_range("measure.probe_rtt_ns", measure.probe_rtt_ns.unwrap_or(1), 1)?;
         for id in &measure.captures {
             self.interfaces.find("measure.captures", id)?;
         }
@@ -174,7 +170,10 @@ impl<'a> Declared<'a> {
             let link = self.links.find(format!("{place}.link"), &interface.link)?;
             let link = &self.experiment.links[link];
             if link.a != interface.id && link.b != interface.id {
-                let ends = format!("a link with that end; {} joins {} and {}", link.id, link.a, link.b);
+                let ends = format!(
+                    "a link with that end; {} joins {} and {}",
+                    link.id, link.a, link.b
+                );
                 return refuse(format!("{place}.link"), &interface.link, ends);
             }
         }
@@ -198,7 +197,10 @@ impl<'a> Declared<'a> {
             let end = self.interfaces.find(format!("{place}.{name}"), end)?;
             let interface = &self.experiment.interfaces[end];
             if interface.link != link.id {
-                let other = format!("an interface of this link; {} is on {}", interface.id, interface.link);
+                let other = format!(
+                    "an interface of this link; {} is on {}",
+                    interface.id, interface.link
+                );
                 return refuse(format!("{place}.{name}"), &interface.id, other);
             }
         }
@@ -237,7 +239,11 @@ impl<'a> Declared<'a> {
         ] {
             let interface = self.interfaces.find(format!("{place}.{name}"), id)?;
             if self.experiment.interfaces[interface].node != *host {
-                return refuse(format!("{place}.{name}"), id, format!("an interface of {host}"));
+                return refuse(
+                    format!("{place}.{name}"),
+                    id,
+                    format!("an interface of {host}"),
+                );
             }
         }
         self.validate_hops(place, path)
@@ -248,7 +254,8 @@ impl<'a> Declared<'a> {
         let mut leaves_by = Some(path.local.as_str());
         let mut arrives_at = None;
         for hop in &path.hops {
-            let link = &self.experiment.links[self.links.find(format!("{place}.hops"), &hop.link)?];
+            let link =
+                &self.experiment.links[self.links.find(format!("{place}.hops"), &hop.link)?];
             let (near, far) = match hop.direction {
                 HopDirection::Forward => (&link.a, &link.b),
                 HopDirection::Backward => (&link.b, &link.a),
@@ -259,13 +266,21 @@ impl<'a> Declared<'a> {
                 (None, None) => false,
             };
             if !continues {
-                return refuse(format!("{place}.hops"), &hop.link, "a link that goes on where the one before ends");
+                return refuse(
+                    format!("{place}.hops"),
+                    &hop.link,
+                    "a link that goes on where the one before ends",
+                );
             }
             arrives_at = Some(far);
         }
         match arrives_at {
             Some(end) if *end == path.remote => Ok(()),
-            _ => refuse(format!("{place}.hops"), "hops that end elsewhere", format!("links up to {}", path.remote)),
+            _ => refuse(
+                format!("{place}.hops"),
+                "hops that end elsewhere",
+                format!("links up to {}", path.remote),
+            ),
         }
     }
 
@@ -280,7 +295,11 @@ impl<'a> Declared<'a> {
             let place = format!("events.{}", event.id);
             in_range(format!("{place}.at_ns"), event.at_ns, 0)?;
             if event.at_ns < latest {
-                return refuse(format!("{place}.at_ns"), event.at_ns, format!("at least {latest}, that of the event before"));
+                return refuse(
+                    format!("{place}.at_ns"),
+                    event.at_ns,
+                    format!("at least {latest}, that of the event before"),
+                );
             }
             latest = event.at_ns;
             self.validate_action(&format!("{place}.action"), &event.action)?;
@@ -293,7 +312,8 @@ impl<'a> Declared<'a> {
             Action::InterfaceDown { interface }
             | Action::InterfaceUp { interface }
             | Action::SetBackup { interface, .. } => {
-                self.interfaces.find(format!("{place}.interface"), interface)?;
+                self.interfaces
+                    .find(format!("{place}.interface"), interface)?;
             }
             Action::AddressAdd { interface } | Action::AddressRemove { interface } => {
                 self.validate_address(&format!("{place}.interface"), interface)?;
@@ -301,7 +321,11 @@ impl<'a> Declared<'a> {
             Action::LinkDown { link, by } | Action::LinkUp { link, by } => {
                 self.validate_link_down(place, link, *by)?;
             }
-            Action::SetLink { link, forward, backward } => {
+            Action::SetLink {
+                link,
+                forward,
+                backward,
+            } => {
                 self.links.find(format!("{place}.link"), link)?;
                 validate_direction(&format!("{place}.forward"), forward)?;
                 validate_direction(&format!("{place}.backward"), backward)?;
@@ -328,7 +352,11 @@ impl<'a> Declared<'a> {
                 .is_some_and(|node| !self.hosts.indices.contains_key(node))
         });
         if by == LinkDownBy::PortDown && !has_port {
-            return refuse(format!("{place}.by"), "port_down between two hosts", "cut or drop_rule");
+            return refuse(
+                format!("{place}.by"),
+                "port_down between two hosts",
+                "cut or drop_rule",
+            );
         }
         Ok(())
     }
@@ -338,7 +366,11 @@ fn validate_direction(place: &str, direction: &Direction) -> Validity {
     direction
         .validate()
         .map_err(|error| ResolvedError::of_direction(place, error))?;
-    in_range(format!("{place}.rate_bps"), direction.rate_bps.unwrap_or(1), 1)?;
+    in_range(
+        format!("{place}.rate_bps"),
+        direction.rate_bps.unwrap_or(1),
+        1,
+    )?;
     in_range(format!("{place}.delay_ns"), direction.delay_ns, 0)?;
     in_range(format!("{place}.jitter_ns"), direction.jitter_ns, 0)?;
     let period_ns = direction.trace.as_ref().map_or(1, |trace| trace.period_ns);
@@ -347,12 +379,20 @@ fn validate_direction(place: &str, direction: &Direction) -> Validity {
 
 fn validate_application(place: &str, application: &Application) -> Validity {
     match application {
-        Application::Cbr { rate_bps, size_bytes, duration_ns } => {
+        Application::Cbr {
+            rate_bps,
+            size_bytes,
+            duration_ns,
+        } => {
             in_range(format!("{place}.rate_bps"), *rate_bps, 1)?;
             validate_datagram(place, *size_bytes)?;
             in_range(format!("{place}.duration_ns"), duration_ns.unwrap_or(0), 0)
         }
-        Application::Probe { every_ns, size_bytes, duration_ns } => {
+        Application::Probe {
+            every_ns,
+            size_bytes,
+            duration_ns,
+        } => {
             in_range(format!("{place}.every_ns"), *every_ns, 1)?;
             validate_datagram(place, *size_bytes)?;
             in_range(format!("{place}.duration_ns"), duration_ns.unwrap_or(0), 0)
@@ -365,5 +405,9 @@ fn validate_datagram(place: &str, size_bytes: u32) -> Validity {
     if (1..=LARGEST_DATAGRAM_BYTES).contains(&size_bytes) {
         return Ok(());
     }
-    refuse(format!("{place}.size_bytes"), size_bytes, format!("1 to {LARGEST_DATAGRAM_BYTES}"))
+    refuse(
+        format!("{place}.size_bytes"),
+        size_bytes,
+        format!("1 to {LARGEST_DATAGRAM_BYTES}"),
+    )
 }

@@ -43,7 +43,9 @@ pub enum TableError {
         source: ParquetError,
     },
     /// The table has a column of a type that no table of a run has.
-    #[error("{path}: column {column}: found {found}, allowed is int64, float64 or a dictionary of strings with int32 keys")]
+    #[error(
+        "{path}: column {column}: found {found}, allowed is int64, float64 or a dictionary of strings with int32 keys"
+    )]
     Column {
         /// The file.
         path: PathBuf,
@@ -56,17 +58,26 @@ pub enum TableError {
 
 impl TableError {
     fn io(path: &Path, source: std::io::Error) -> Self {
-        Self::Io { path: path.to_owned(), source }
+        Self::Io {
+            path: path.to_owned(),
+            source,
+        }
     }
 
     fn arrow(path: &Path, source: ArrowError) -> Self {
         match source {
             ArrowError::IoError(_, source) => Self::io(path, source),
-            source => Self::Arrow { path: path.to_owned(), source },
+            source => Self::Arrow {
+                path: path.to_owned(),
+                source,
+            },
         }
     }
 
     fn parquet(path: &Path, source: ParquetError) -> Self {
-        Self::Parquet { path: path.to_owned(), source }
+        Self::Parquet {
+            path: path.to_owned(),
+            source,
+        }
     }
 }

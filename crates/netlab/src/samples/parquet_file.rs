@@ -29,7 +29,8 @@ fn copy(arrows: &Path, parquet: &Path) -> Result<(), TableError> {
     let file = File::create(parquet).map_err(|error| TableError::io(parquet, error))?;
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
     let failed = |error| TableError::parquet(parquet, error);
-    let mut writer = ArrowWriter::try_new(file, batches.schema(), Some(properties.build())).map_err(failed)?;
+    let mut writer =
+        ArrowWriter::try_new(file, batches.schema(), Some(properties.build())).map_err(failed)?;
     for batch in batches {
         writer.write(&batch?).map_err(failed)?;
     }

@@ -38,7 +38,10 @@ pub enum Column {
 /// # Errors
 /// The file cannot be read or is no table of a run.
 pub fn read_table(path: &Path) -> Result<Table, TableError> {
-    let batches = if path.extension().is_some_and(|extension| extension == "parquet") {
+    let batches = if path
+        .extension()
+        .is_some_and(|extension| extension == "parquet")
+    {
         Batches::open_parquet(path)?
     } else {
         Batches::open_stream(path)?
@@ -50,7 +53,10 @@ pub fn read_table(path: &Path) -> Result<Table, TableError> {
             column.append(array);
         }
     }
-    Ok(columns.into_iter().map(|(name, column)| (name, column.finish())).collect())
+    Ok(columns
+        .into_iter()
+        .map(|(name, column)| (name, column.finish()))
+        .collect())
 }
 
 /// The record batches of a file.
@@ -75,7 +81,8 @@ impl Batches {
     }
 
     fn open_parquet(path: &Path) -> Result<Self, TableError> {
-        let reader = ParquetRecordBatchReaderBuilder::try_new(open(path)?).and_then(|builder| builder.build());
+        let reader = ParquetRecordBatchReaderBuilder::try_new(open(path)?)
+            .and_then(|builder| builder.build());
         let reader = reader.map_err(|error| TableError::parquet(path, error))?;
         Ok(Self {
             path: path.to_owned(),
@@ -98,7 +105,11 @@ impl Iterator for Batches {
         let batch = match &mut self.source {
             Source::Stream(reader) => match reader.next()? {
                 // The writer was killed in the middle of this batch: the stream ends with the one before.
-                Err(ArrowError::IoError(_, error)) if error.kind() == std::io::ErrorKind::UnexpectedEof => return None,
+                Err(ArrowError::IoError(_, error))
+                    if error.kind() == std::io::ErrorKind::UnexpectedEof =>
+                {
+                    return None;
+                }
                 batch => batch,
             },
             Source::Parquet(reader) => reader.next()?,
@@ -139,7 +150,9 @@ impl Growing {
         match data_type {
             DataType::Int64 => Some(Self::Integers(Vec::new())),
             DataType::Float64 => Some(Self::Floats(Vec::new())),
-            DataType::Dictionary(key, value) if (key.as_ref(), value.as_ref()) == (&DataType::Int32, &DataType::Utf8) => {
+            DataType::Dictionary(key, value)
+                if (key.as_ref(), value.as_ref()) == (&DataType::Int32, &DataType::Utf8) =>
+            {
                 Some(Self::Words {
                     codes: Vec::new(),
                     words: Vec::new(),
@@ -153,16 +166,25 @@ impl Growing {
     /// Adds the rows of a batch, whose column has the type of the schema.
     fn append(&mut self, array: &dyn Array) {
         match self {
-            Self::Integers(values) => values.extend_from_slice(array.as_primitive::<Int64Type>().values()),
-            Self::Floats(values) => values.extend_from_slice(array.as_primitive::<Float64Type>().values()),
-            Self::Words { codes, words, code_of } => {
+            Self::Integers(values) => {
+                values.extend_from_slice(array.as_primitive::<Int64Type>().values())
+            }
+            Self::Floats(values) => {
+                values.extend_from_slice(array.as_primitive::<Float64Type>().values())
+            }
+            Self::Words {
+                codes,
+                words,
+                code_of,
+            } => {
                 let array = array.as_dictionary::<Int32Type>();
                 let batch_words = array.values().as_string::<i32>();
                 let mut translated = vec![None; batch_words.len()];
                 // Each batch has a dictionary of its own.
                 codes.extend(array.keys().values().iter().map(|key| {
                     let place = *key as usize;
-                    *translated[place].get_or_insert_with(|| intern(batch_words.value(place), words, code_of))
+                    *translated[place]
+                        .get_or_insert_with(|| intern(batch_words.value(place), words, code_of))
                 }));
             }
         }
@@ -172,7 +194,10 @@ impl Growing {
         match self {
             Self::Integers(values) => Column::Integers(values.into()),
             Self::Floats(values) => Column::Floats(values.into()),
-            Self::Words { codes, words, .. } => Column::Words { codes: codes.into(), words },
+            Self::Words { codes, words, .. } => Column::Words {
+                codes: codes.into(),
+                words,
+            },
         }
     }
 }

@@ -61,7 +61,10 @@ impl TableStream {
     }
 
     /// Appends a batch and hands it to the operating system, so that it survives the end of the process.
-    pub(super) fn append(&mut self, columns: Result<Vec<ArrayRef>, ArrowError>) -> Result<(), TableError> {
+    pub(super) fn append(
+        &mut self,
+        columns: Result<Vec<ArrayRef>, ArrowError>,
+    ) -> Result<(), TableError> {
         let written = columns
             .and_then(|columns| RecordBatch::try_new(Arc::clone(&self.schema), columns))
             .and_then(|batch| self.writer.write(&batch));

@@ -30,7 +30,11 @@ impl SampleTable {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn create(directory: &Path, entities: &[String], metrics: &[&str]) -> Result<Self, TableError> {
+    pub fn create(
+        directory: &Path,
+        entities: &[String],
+        metrics: &[&str],
+    ) -> Result<Self, TableError> {
         let columns = vec![
             column("time_ns", DataType::Int64),
             column("entity", words_type()),
@@ -52,7 +56,13 @@ impl SampleTable {
     ///
     /// # Errors
     /// A full batch cannot be written.
-    pub fn push(&mut self, time: Nanos, entity: usize, metric: usize, value: f64) -> Result<(), TableError> {
+    pub fn push(
+        &mut self,
+        time: Nanos,
+        entity: usize,
+        metric: usize,
+        value: f64,
+    ) -> Result<(), TableError> {
         self.time_ns.push(time as i64);
         self.entity.push(entity as i32);
         self.metric.push(metric as i32);
@@ -142,7 +152,13 @@ impl UnitTable {
     /// # Errors
     /// A full batch cannot be written.
     pub fn push(&mut self, unit: Unit) -> Result<(), TableError> {
-        let values = [unit.unit, unit.bytes, unit.sent_ns, unit.received_ns, unit.delivered_ns];
+        let values = [
+            unit.unit,
+            unit.bytes,
+            unit.sent_ns,
+            unit.received_ns,
+            unit.delivered_ns,
+        ];
         for (column, value) in self.integers.iter_mut().zip(values) {
             column.push(value as i64);
         }
@@ -163,7 +179,8 @@ impl UnitTable {
         }
         let flows = self.flows.column(std::mem::take(&mut self.flow));
         let numbers = self.integers.iter_mut().map(integers);
-        self.stream.append(flows.map(|flows| std::iter::once(flows).chain(numbers).collect()))
+        self.stream
+            .append(flows.map(|flows| std::iter::once(flows).chain(numbers).collect()))
     }
 
     /// Writes the rest, makes `units.parquet` of it and removes `units.arrows`.

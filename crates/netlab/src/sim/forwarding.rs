@@ -76,8 +76,14 @@ mod tests {
     fn routes(links: &[(usize, usize)], forwards: &[bool]) -> Routes {
         let ends = links.iter().enumerate().flat_map(|(link, (a, b))| {
             [
-                Attachment { node: *a, peer: 2 * link + 1 },
-                Attachment { node: *b, peer: 2 * link },
+                Attachment {
+                    node: *a,
+                    peer: 2 * link + 1,
+                },
+                Attachment {
+                    node: *b,
+                    peer: 2 * link,
+                },
             ]
         });
         Routes::new(ends.collect(), forwards.to_vec())
@@ -90,7 +96,10 @@ mod tests {
         let mut diamond = routes(&links, &[false, true, true, true, true, false]);
         assert_eq!(diamond.next_hop(1, 11), Some(2));
         assert_eq!(diamond.next_hop(4, 0), Some(7));
-        let mut with_shortcut = routes(&[(0, 1), (1, 2), (2, 4), (1, 4), (4, 5)], &[false, true, true, true, true, false]);
+        let mut with_shortcut = routes(
+            &[(0, 1), (1, 2), (2, 4), (1, 4), (4, 5)],
+            &[false, true, true, true, true, false],
+        );
         assert_eq!(with_shortcut.next_hop(1, 9), Some(6));
     }
 
@@ -103,7 +112,10 @@ mod tests {
 
     #[test]
     fn a_circle_of_routers_leads_out() {
-        let mut circle = routes(&[(0, 1), (1, 2), (2, 3), (3, 1), (3, 4)], &[false, true, true, true, false]);
+        let mut circle = routes(
+            &[(0, 1), (1, 2), (2, 3), (3, 1), (3, 4)],
+            &[false, true, true, true, false],
+        );
         assert_eq!(circle.next_hop(1, 9), Some(7));
         assert_eq!(circle.next_hop(2, 9), Some(4));
         assert_eq!(circle.next_hop(3, 9), Some(8));

@@ -10,6 +10,9 @@ use crate::resolved::{Action, Direction, Experiment, InvalidDirection, LinkDownB
 use crate::rng::Generator;
 use crate::time::Nanos;
 
+/// The entity of the first channel; the others follow.
+pub(super) const FIRST_CHANNEL: u32 = 1;
+
 /// The end of a packet's life.
 pub(super) enum Fate {
     Delivered { packet: Packet },
@@ -19,11 +22,22 @@ pub(super) enum Fate {
 /// Where a packet was dropped, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DropPlace {
-    Link { direction: usize, reason: DropReason },
-    InterfaceDown { interface: usize },
-    NoAddress { interface: usize },
-    NoRoute { node: usize },
-    HopLimit { node: usize },
+    Link {
+        direction: usize,
+        reason: DropReason,
+    },
+    InterfaceDown {
+        interface: usize,
+    },
+    NoAddress {
+        interface: usize,
+    },
+    NoRoute {
+        node: usize,
+    },
+    HopLimit {
+        node: usize,
+    },
 }
 
 impl DropPlace {
@@ -111,14 +125,15 @@ pub(super) struct Network {
     directions: Vec<LinkDirection>,
     carriers: Vec<Carrier>,
     routes: Routes,
-    /// The entity of the first channel; the others follow.
-    first_entity: u32,
     interface_of: HashMap<String, usize>,
     link_of: HashMap<String, usize>,
 }
 
 fn indices<'a>(ids: impl Iterator<Item = &'a String>) -> HashMap<String, usize> {
-    ids.cloned().enumerate().map(|(index, id)| (id, index)).collect()
+    ids.cloned()
+        .enumerate()
+        .map(|(index, id)| (id, index))
+        .collect()
 }
 
 impl Network {
@@ -126,7 +141,7 @@ impl Network {
     ///
     /// # Errors
     /// A direction that the link model refuses.
-    pub(super) fn new(experiment: &Experiment, seed: u64, first_entity: u32) -> Result<Self, InvalidDirection> {
+    pub(super) fn new(experiment: &Experiment, seed: u64) -> Result<Self, InvalidDirection> {
         let interface_of = indices(experiment.interfaces.iter().map(|interface| &interface.id));
         let interfaces = interfaces(experiment);
         let links = links(experiment, seed, &interface_of);
@@ -138,7 +153,6 @@ impl Network {
             links,
             directions: Vec::new(),
             carriers: Vec::new(),
-            first_entity,
             interface_of,
             link_of: indices(experiment.links.iter().map(|link| &link.id)),
         };
@@ -153,7 +167,11 @@ impl Network {
         }
         let medium_of = indices(experiment.media.iter().map(|medium| &medium.id));
         for (index, link) in experiment.links.iter().enumerate() {
-            for (side, (name, direction)) in [("forward", &link.forward), ("backward", &link.backward)].into_iter().enumerate() {
+            for (side, (name, direction)) in
+                [("forward", &link.forward), ("backward", &link.backward)]
+                    .into_iter()
+                    .enumerate()
+            {
                 let channel = match &link.medium {
                     Some(medium) => medium_of[medium],
                     None => self.add_carrier(Channel::point_to_point()),
@@ -164,14 +182,22 @@ impl Network {
                 let station = carrier.channel.add_station(&direction, generators)?;
                 carrier.directions.push(self.directions.len());
                 let to = self.links[index].ends[1 - side];
-                self.directions.push(LinkDirection { channel, station, to, dropped_by_rule: 0 });
+                self.directions.push(LinkDirection {
+                    channel,
+                    station,
+                    to,
+                    dropped_by_rule: 0,
+                });
             }
         }
         Ok(())
     }
 
     fn add_carrier(&mut self, channel: Channel<Packet>) -> usize {
-        self.carriers.push(Carrier { channel, directions: Vec::new() });
+        self.carriers.push(Carrier {
+            channel,
+            directions: Vec::new(),
+        });
         self.carriers.len() - 1
     }
 
@@ -219,7 +245,12 @@ impl Network {
     }
 
     /// Sends a packet from the host's interface that it names as its source.
-    pub(super) fn originate(&mut self, now: Nanos, packet: Packet, deadlines: &mut Deadlines) -> Option<Fate> {
+    pub(super) fn originate(
+        &mut self,
+        now: Nanos,
+        packet: Packet,
+        deadlines: &mut Deadlines,
+    ) -> Option<Fate> {
         let source = packet.source as usize;
         let interface = &mut self.interfaces[source];
         if interface.is_up() && !interface.has_address {
@@ -229,25 +260,48 @@ impl Network {
         self.send(now, source, packet, deadlines)
     }
 
-    fn send(&mut self, now: Nanos, index: usize, packet: Packet, deadlines: &mut Deadlines) -> Option<Fate> {
+    fn send(
+        &mut self,
+        now: Nanos,
+        index: usize,
+        packet: Packet,
+        deadlines: &mut Deadlines,
+    ) -> Option<Fate> {
         let interface = &mut self.interfaces[index];
         if !interface.is_up() {
             interface.dropped_interface_down += 1;
-            return Some(dropped(packet, DropPlace::InterfaceDown { interface: index }));
+            return Some(dropped(
+                packet,
+                DropPlace::InterfaceDown { interface: index },
+            ));
         }
         interface.sent += 1;
         let out = interface.out;
         let direction = &mut self.directions[out];
         if self.links[out / 2].has_drop_rule {
             direction.dropped_by_rule += 1;
-            return Some(dropped(packet, DropPlace::Link { direction: out, reason: DropReason::LinkDown }));
+            return Some(dropped(
+                packet,
+                DropPlace::Link {
+                    direction: out,
+                    reason: DropReason::LinkDown,
+                },
+            ));
         }
         let channel = direction.channel;
-        let enqueued = self.carriers[channel].channel.enqueue(now, direction.station, packet);
+        let enqueued = self.carriers[channel]
+            .channel
+            .enqueue(now, direction.station, packet);
         self.schedule(now, channel, deadlines);
         match enqueued {
             Enqueued::Queued => None,
-            Enqueued::Dropped(reason) => Some(dropped(packet, DropPlace::Link { direction: out, reason })),
+            Enqueued::Dropped(reason) => Some(dropped(
+                packet,
+                DropPlace::Link {
+                    direction: out,
+                    reason,
+                },
+            )),
         }
     }
 
@@ -255,7 +309,7 @@ impl Network {
     pub(super) fn schedule(&self, now: Nanos, channel: usize, deadlines: &mut Deadlines) {
         // What a queue discipline dropped at an earlier instant comes out now.
         let next = self.carriers[channel].channel.next_departure();
-        let entity = EntityId(self.first_entity + channel as u32);
+        let entity = EntityId(FIRST_CHANNEL + channel as u32);
         deadlines.set(entity, next.map(|at| at.max(now)));
     }
 
@@ -265,24 +319,46 @@ impl Network {
     }
 
     /// Takes a packet that left a channel to where it goes; `None` if it goes on from there.
-    pub(super) fn handle(&mut self, now: Nanos, channel: usize, output: Output<Packet>, deadlines: &mut Deadlines) -> Option<Fate> {
+    pub(super) fn handle(
+        &mut self,
+        now: Nanos,
+        channel: usize,
+        output: Output<Packet>,
+        deadlines: &mut Deadlines,
+    ) -> Option<Fate> {
         match output {
-            Output::Delivered { station, packet, .. } => {
+            Output::Delivered {
+                station, packet, ..
+            } => {
                 let direction = self.carriers[channel].directions[station.index()];
                 self.arrive(now, self.directions[direction].to, packet, deadlines)
             }
-            Output::Dropped { station, packet, reason, .. } => {
+            Output::Dropped {
+                station,
+                packet,
+                reason,
+                ..
+            } => {
                 let direction = self.carriers[channel].directions[station.index()];
                 Some(dropped(packet, DropPlace::Link { direction, reason }))
             }
         }
     }
 
-    fn arrive(&mut self, now: Nanos, index: usize, packet: Packet, deadlines: &mut Deadlines) -> Option<Fate> {
+    fn arrive(
+        &mut self,
+        now: Nanos,
+        index: usize,
+        packet: Packet,
+        deadlines: &mut Deadlines,
+    ) -> Option<Fate> {
         let interface = &mut self.interfaces[index];
         if !interface.is_up() {
             interface.dropped_interface_down += 1;
-            return Some(dropped(packet, DropPlace::InterfaceDown { interface: index }));
+            return Some(dropped(
+                packet,
+                DropPlace::InterfaceDown { interface: index },
+            ));
         }
         let node = interface.node;
         if packet.destination as usize != index {
@@ -297,7 +373,13 @@ impl Network {
         Some(Fate::Delivered { packet })
     }
 
-    fn forward(&mut self, now: Nanos, index: usize, mut packet: Packet, deadlines: &mut Deadlines) -> Option<Fate> {
+    fn forward(
+        &mut self,
+        now: Nanos,
+        index: usize,
+        mut packet: Packet,
+        deadlines: &mut Deadlines,
+    ) -> Option<Fate> {
         let node = &mut self.nodes[index];
         if node.kind == Some(NodeKind::Router) {
             packet.hops_left -= 1;
@@ -319,15 +401,28 @@ impl Network {
     ///
     /// # Errors
     /// A direction that the link model refuses.
-    pub(super) fn apply(&mut self, now: Nanos, action: &Action, deadlines: &mut Deadlines) -> Result<(), InvalidDirection> {
+    pub(super) fn apply(
+        &mut self,
+        now: Nanos,
+        action: &Action,
+        deadlines: &mut Deadlines,
+    ) -> Result<(), InvalidDirection> {
         match action {
             Action::InterfaceDown { interface } => self.interface(interface).is_up = false,
             Action::InterfaceUp { interface } => self.interface(interface).is_up = true,
             Action::AddressAdd { interface } => self.interface(interface).has_address = true,
             Action::AddressRemove { interface } => self.interface(interface).has_address = false,
-            Action::LinkDown { link, by } => self.set_link_up(now, self.link_of[link], *by, false, deadlines),
-            Action::LinkUp { link, by } => self.set_link_up(now, self.link_of[link], *by, true, deadlines),
-            Action::SetLink { link, forward, backward } => {
+            Action::LinkDown { link, by } => {
+                self.set_link_up(now, self.link_of[link], *by, false, deadlines)
+            }
+            Action::LinkUp { link, by } => {
+                self.set_link_up(now, self.link_of[link], *by, true, deadlines)
+            }
+            Action::SetLink {
+                link,
+                forward,
+                backward,
+            } => {
                 let link = self.link_of[link];
                 self.reconfigure(now, 2 * link, forward, deadlines)?;
                 self.reconfigure(now, 2 * link + 1, backward, deadlines)?;
@@ -341,11 +436,20 @@ impl Network {
         &mut self.interfaces[self.interface_of[id]]
     }
 
-    fn set_link_up(&mut self, now: Nanos, link: usize, by: LinkDownBy, up: bool, deadlines: &mut Deadlines) {
+    fn set_link_up(
+        &mut self,
+        now: Nanos,
+        link: usize,
+        by: LinkDownBy,
+        up: bool,
+        deadlines: &mut Deadlines,
+    ) {
         match by {
             LinkDownBy::Cut => {
                 for direction in [2 * link, 2 * link + 1] {
-                    let LinkDirection { channel, station, .. } = self.directions[direction];
+                    let LinkDirection {
+                        channel, station, ..
+                    } = self.directions[direction];
                     self.carriers[channel].channel.set_up(now, station, up);
                     self.schedule(now, channel, deadlines);
                 }
@@ -360,10 +464,20 @@ impl Network {
         }
     }
 
-    fn reconfigure(&mut self, now: Nanos, index: usize, direction: &Direction, deadlines: &mut Deadlines) -> Result<(), InvalidDirection> {
+    fn reconfigure(
+        &mut self,
+        now: Nanos,
+        index: usize,
+        direction: &Direction,
+        deadlines: &mut Deadlines,
+    ) -> Result<(), InvalidDirection> {
         let direction = self.links[index / 2].varied(direction);
-        let LinkDirection { channel, station, .. } = self.directions[index];
-        self.carriers[channel].channel.reconfigure(now, station, &direction)?;
+        let LinkDirection {
+            channel, station, ..
+        } = self.directions[index];
+        self.carriers[channel]
+            .channel
+            .reconfigure(now, station, &direction)?;
         self.schedule(now, channel, deadlines);
         Ok(())
     }
@@ -435,5 +549,8 @@ fn routes(nodes: &[Node], interfaces: &[Interface], links: &[Link]) -> Routes {
         peer: links[interface.out / 2].ends[1 - interface.out % 2],
     };
     let forwards = nodes.iter().map(|node| node.kind.is_some());
-    Routes::new(interfaces.iter().map(attachment).collect(), forwards.collect())
+    Routes::new(
+        interfaces.iter().map(attachment).collect(),
+        forwards.collect(),
+    )
 }

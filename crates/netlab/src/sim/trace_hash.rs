@@ -24,7 +24,8 @@ impl TraceHash {
         record[8..16].copy_from_slice(&packet.number.to_le_bytes());
         record[16..24].copy_from_slice(&packet.sent_at.to_le_bytes());
         record[24..28].copy_from_slice(&packet.application.to_le_bytes());
-        record[28..32].copy_from_slice(&(packet.ip_bytes << 1 | u32::from(packet.is_answer)).to_le_bytes());
+        record[28..32]
+            .copy_from_slice(&(packet.ip_bytes << 1 | u32::from(packet.is_answer)).to_le_bytes());
         record[32..36].copy_from_slice(&end[0].to_le_bytes());
         record[36..40].copy_from_slice(&end[1].to_le_bytes());
         self.0.update(&record);

@@ -121,7 +121,11 @@ impl Control {
         largest_packet: u32,
         discarded: &mut Discarded<P>,
     ) -> Option<Queued<P>> {
-        let mut head = fifo.pop()?;
+        let Some(mut head) = fifo.pop() else {
+            self.first_above = None;
+            self.dropping = false;
+            return None;
+        };
         let may_drop = |control: &mut Self, head: &Queued<P>, fifo: &Fifo<P>| {
             let sojourn = now.saturating_sub(head.since);
             let persistent =

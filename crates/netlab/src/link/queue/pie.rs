@@ -70,7 +70,7 @@ impl<P> PieQueue<P> {
         }
     }
 
-    /// Makes up for the updates due up to `now`; nothing came or left since they were due.
+    /// Makes up for the updates due before `now`; nothing came or left since they were due.
     fn catch_up(&mut self, now: Nanos) {
         let period = self.parameters.update_ns;
         let delay = if self.fifo.packets() == 0 {
@@ -78,13 +78,13 @@ impl<P> PieQueue<P> {
         } else {
             self.last_sojourn
         };
-        while self.next_update <= now {
+        while self.next_update < now {
             let before = self.controller;
             self.controller.update(delay, &self.parameters);
             self.next_update = self.next_update.saturating_add(period);
-            if before == self.controller && self.next_update <= now {
+            if before == self.controller && self.next_update < now {
                 // At rest: further updates change nothing.
-                let skipped = (now - self.next_update) / period + 1;
+                let skipped = (now - self.next_update).div_ceil(period);
                 self.next_update = self
                     .next_update
                     .saturating_add(skipped.saturating_mul(period));

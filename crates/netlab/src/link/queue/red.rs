@@ -13,8 +13,8 @@ pub(super) struct RedQueue<P> {
     parameters: resolved::Red,
     service: Service,
     average_bytes: f64,
-    /// When the queue became empty.
-    empty_since: Nanos,
+    /// When something last waited here.
+    last_busy: Nanos,
     /// Packets accepted since the last drop while the average was between the thresholds.
     since_drop: u64,
 }
@@ -27,7 +27,7 @@ impl<P> RedQueue<P> {
             parameters: *parameters,
             service,
             average_bytes: 0.0,
-            empty_since: 0,
+            last_busy: 0,
             since_drop: 0,
         }
     }
@@ -42,12 +42,12 @@ impl<P> RedQueue<P> {
         }
     }
 
-    /// How many packets of the arriving one's size could have been sent since the queue became empty.
+    /// How many packets of the arriving one's size could have been sent since the queue is empty.
     fn packets_missed(&self, arriving: &Queued<P>) -> f64 {
         let Some(rate_bps) = self.service.rate_bps else {
             return f64::INFINITY;
         };
-        let idle_ns = arriving.since.saturating_sub(self.empty_since) as f64;
+        let idle_ns = arriving.since.saturating_sub(self.last_busy) as f64;
         let packet_bits = f64::from(arriving.wire_bytes.max(1)) * 8.0;
         idle_ns * rate_bps / (packet_bits * NANOS_PER_SECOND as f64)
     }
@@ -77,12 +77,6 @@ impl<P> RedQueue<P> {
             1.0
         }
     }
-
-    fn note_if_empty(&mut self, now: Nanos) {
-        if self.fifo.packets() == 0 {
-            self.empty_since = now;
-        }
-    }
 }
 
 impl<P: Send> Discipline<P> for RedQueue<P> {
@@ -99,14 +93,14 @@ impl<P: Send> Discipline<P> for RedQueue<P> {
         if !self.limit.admits(&self.fifo, &packet) {
             return Err(DropReason::QueueFull);
         }
+        self.last_busy = packet.since;
         self.fifo.push(packet);
         Ok(())
     }
 
     fn dequeue(&mut self, now: Nanos, _: &mut Discarded<P>) -> Option<Queued<P>> {
-        let packet = self.fifo.pop();
-        self.note_if_empty(now);
-        packet
+        self.last_busy = now;
+        self.fifo.pop()
     }
 
     fn restore(&mut self, packet: Queued<P>) {

@@ -102,7 +102,10 @@ impl App {
             Behaviour::Cbr(cbr) => cbr.send_time(sent, self.datagrams.size_bytes),
             Behaviour::Probe(probe) => probe.send_time(sent),
         };
-        let is_over = self.timing.duration.is_some_and(|duration| after_start >= duration);
+        let is_over = self
+            .timing
+            .duration
+            .is_some_and(|duration| after_start >= duration);
         (!is_over).then(|| self.timing.start.saturating_add(after_start))
     }
 

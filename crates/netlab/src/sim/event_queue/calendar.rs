@@ -78,7 +78,12 @@ impl CalendarQueue {
     }
 
     fn take_today_from_beyond(&mut self) {
-        while self.beyond.peek().map(day_of).is_some_and(|day| day <= self.today) {
+        while self
+            .beyond
+            .peek()
+            .map(day_of)
+            .is_some_and(|day| day <= self.today)
+        {
             if let Some(entry) = self.beyond.pop() {
                 self.due.push(entry);
             }

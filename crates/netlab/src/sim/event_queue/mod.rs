@@ -65,7 +65,9 @@ impl FromStr for QueueKind {
         match name {
             "calendar" => Ok(Self::Calendar),
             "heap" => Ok(Self::Heap),
-            _ => Err(format!("event_queue: found {name:?}, allowed is \"calendar\" or \"heap\"")),
+            _ => Err(format!(
+                "event_queue: found {name:?}, allowed is \"calendar\" or \"heap\""
+            )),
         }
     }
 }
@@ -83,7 +85,11 @@ mod tests {
         let mut popped = Vec::new();
         for (number, operation) in (0..).zip(operations) {
             match operation {
-                Some((delay, entity)) => queue.push(Entry { at: now + delay, entity: EntityId(*entity), number }),
+                Some((delay, entity)) => queue.push(Entry {
+                    at: now + delay,
+                    entity: EntityId(*entity),
+                    number,
+                }),
                 None => {
                     let next = queue.peek();
                     assert_eq!(next, queue.pop());
@@ -97,7 +103,12 @@ mod tests {
     }
 
     fn delay() -> impl Strategy<Value = Nanos> {
-        prop_oneof![Just(0), 0..10_000u64, 0..50_000_000u64, 0..100_000_000_000u64]
+        prop_oneof![
+            Just(0),
+            0..10_000u64,
+            0..50_000_000u64,
+            0..100_000_000_000u64
+        ]
     }
 
     proptest! {
