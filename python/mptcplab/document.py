@@ -1,7 +1,8 @@
 """YAML with places: a description as a tree of nodes that know where they came from.
 
-YAML 1.2 core scalars (so `on` and `yes` are texts) through PyYAML's C parser. Nodes are immutable and shared freely: profiles, families and settings build new
-trees out of old nodes, and an error or an origin is found by walking the tree, however its parts came together.
+YAML 1.2 core scalars (so `on` and `yes` are texts) through PyYAML's C parser. Nodes are immutable and shared freely:
+profiles, families and settings build new trees out of old nodes, and an error or an origin is found by walking the
+tree, however its parts came together.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ GIVEN = Source(note="given")
 
 
 class Node:
-    """A mapping, list or scalar with its source. Never changed after it was built. `key` is where its key stands, if it has one."""
+    """A mapping, list or scalar with its source, and the place of its key if it has one. Never changed once built."""
 
     __slots__ = ("key", "source", "value")
 

@@ -45,7 +45,7 @@ def parallel_links(n: int, between: Sequence[str]) -> Blueprint:
 
 
 def dumbbell(left: int, right: int) -> Blueprint:
-    """Hosts `left1`.. and `right1`.. on routers `west` and `east`; the access links are named like their host, the middle is `bottleneck`."""
+    """Hosts `left1`.. and `right1`.. on routers `west` and `east`, by links of their names, and `bottleneck`."""
     sides = [*((f"left{i}", "west") for i in range(1, left + 1)), *((f"right{i}", "east") for i in range(1, right + 1))]
     access = [PlannedLink(host, (f"{host}.eth0", router), "access") for host, router in sides]
     middle = PlannedLink("bottleneck", ("west", "east"), "bottleneck")
@@ -151,7 +151,7 @@ class Network:
     # ---- routes ----
 
     def routes(self, start: Port, end: Port) -> list[Route]:
-        """The shortest routes from one host's interface to another's, at most 64; empty if there are none. Hosts do not forward."""
+        """The shortest routes between the interfaces of two hosts, at most 64. Hosts do not forward."""
         if start.link == end.link:
             return [(self._hop(start.link, start.node),)]
         same_subnet = self.subnet_of[start.id] == self.subnet_of[end.id]
@@ -246,7 +246,10 @@ class Addresses:
 
 
 def assign_addresses(network: Network, wanted4: Mapping[str, IPv4], wanted6: Mapping[str, IPv6]) -> Addresses:
-    """10.x.y.0/24 and fd00:x:y::/64 per subnet in order of declaration; wanted addresses override. AddressError if they overlap."""
+    """10.x.y.0/24 and fd00:x:y::/64 per subnet in order of declaration; wanted addresses override.
+
+    AddressError if they overlap, or a subnet is full.
+    """
     given4 = _given_networks(network, wanted4)
     given6 = _given_networks(network, wanted6)
     automatic4 = (ipaddress.IPv4Network((f"10.{x}.{y}.0", 24)) for x, y in _numbers())

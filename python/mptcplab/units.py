@@ -1,7 +1,8 @@
 """Quantities with units: typed numbers that read and print the texts of a description.
 
-Each type is a number (`Rate("12mbit") == 12_000_000`), so arithmetic needs no unwrapping; `str()` gives a text that reads back to exactly the same number.
-Used as the type of a pydantic field, a quantity accepts its text or itself, is dumped as text, and describes itself in JSON Schema.
+Each type is a number (`Rate("12mbit") == 12_000_000`), so arithmetic needs no unwrapping; `str()` gives a text that
+reads back to exactly the same number. As the type of a pydantic field, a quantity accepts its text or itself, is dumped
+as text, and describes itself in JSON Schema.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _shown(found: object) -> str:
 
 
 class Quantity:
-    """What all quantities share with pydantic: validation through `parse`, text out, pattern and examples in JSON Schema."""
+    """What all quantities share: validation through `parse`, text out, pattern and examples in JSON Schema."""
 
     pattern: ClassVar[str]
     summary: ClassVar[str]

@@ -13,7 +13,8 @@ hosts: {client: {}, server: {mptcp: true, rcvbuf: 4MiB}}
 media: {air: {profile: wifi_n}}
 links:
   wifi: {between: [client.wlan0, server.eth0], medium: air, delay: 5ms}
-  lte:  {between: [client.wwan0, server.eth1], rate: {forward: 12mbit, backward: 40mbit}, delay: 30ms, queue: $queue, loss: 0.1%}
+  lte:  {between: [client.wwan0, server.eth1], rate: {forward: 12mbit, backward: 40mbit}, delay: 30ms, queue: $queue,
+         loss: 0.1%}
 flows:
   bulk: {from: client, to: server, transport: mptcp, app: {bulk: {bytes: 15MB}}, cc: [lia, reno],
          scheduler: [min_rtt, kernel_default], path_manager: full_mesh, primary: wifi, start: 0s}

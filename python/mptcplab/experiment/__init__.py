@@ -1,7 +1,7 @@
 """Experiments: the human form, its families, and the resolved form that every back-end gets.
 
-`members(path)` lists the experiments of a description file, `Member.resolve()` and `resolve(experiment)` give the resolved form;
-`Experiment` is the description as a Python object.
+`members(path)` lists the experiments of a description file, `Member.resolve()` and `resolve(experiment)` give the
+resolved form; `Experiment` is the description as a Python object.
 """
 
 from mptcplab.experiment.description import Experiment

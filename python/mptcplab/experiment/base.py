@@ -78,7 +78,7 @@ class Model(BaseModel):
 
 @cache
 def _field_texts(model: type[Model]) -> dict[str, str]:
-    """The docstrings under the fields of a model. Read from the source only when a schema is asked for: reading is slow."""
+    """The docstrings under the fields of a model; read from the source, so only when a schema is asked for."""
     texts: dict[str, str] = {}
     for origin in reversed(model.__mro__):
         if issubclass(origin, Model) and "[" not in origin.__name__:
@@ -154,7 +154,7 @@ def _direction_form(value: object) -> str:
     return "<each>" if each else "<same>"
 
 
-# The two forms of a value per direction. A tag in angle brackets is no part of a field's path: `validation` leaves it out.
+# The two forms of a value per direction. `validation` leaves tags in angle brackets out of a field's path.
 SAME, EACH = Tag("<same>"), Tag("<each>")
 BY_DIRECTION = Discriminator(_direction_form)
 

@@ -26,7 +26,7 @@ class Packets:
 
 
 def full_packets(transport: str, mtu_bytes: int, datagram_bytes: int | None) -> Packets:
-    """The packets of a transport: with an MTU of 1500 TCP carries 1448 bytes, MPTCP 1424, UDP what the application sends."""
+    """The packets of a transport: TCP carries 1448 bytes in 1500, MPTCP 1424, UDP what the application sends."""
     if transport == "udp":
         return Packets(datagram_bytes or mtu_bytes - IP_UDP_HEADERS, IP_UDP_HEADERS)
     headers = IP_TCP_HEADERS + TIMESTAMP_OPTION + (DSS_OPTION if transport == "mptcp" else 0)

@@ -106,8 +106,9 @@ def _plain(value: object) -> Any:
 class Experiment(Model):
     """An experiment: hosts, links, flows, events and what to measure; with `parameters`, a family of them.
 
-    The fields hold the filled-in description (profiles and generated topology included) of the first member. The description itself,
-    with its references, is what is compared and written to YAML. Change it with `override`, which gives a new experiment.
+    The fields hold the filled-in description (profiles and generated topology included) of the first member. The
+    description itself, with its references, is what is compared and written to YAML. Change it with `override`, which
+    gives a new experiment.
     """
 
     name: str

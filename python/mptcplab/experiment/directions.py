@@ -28,7 +28,7 @@ def pick(value: Any, side: Side, default: Any = None) -> Any:
 
 
 def resolved(link: Link, side: Side, medium: tuple[Rate | None, int] | None, base: Path) -> Direction:
-    """One direction of a link. `medium` is the shared rate and overhead if it is on one; trace files are relative to `base`."""
+    """One direction of a link. `medium` is the shared rate and overhead, if any. Trace files are beside `base`."""
     rate = pick(link.rate, side)
     trace = pick(link.trace, side)
     overhead = overhead_bytes(pick(link.overhead, side, "frame"))

@@ -86,7 +86,7 @@ class FlowPaths:
             routes = next((found for found in others if found), [])
         if len(routes) < 2:
             return routes
-        # Equal routes are shared out by a hash of the flow, as ECMP does; further ones serve subflows between the same addresses.
+        # Equal routes are shared out by a hash of the flow, as ECMP does; n_diff_ports gets as many as it has subflows.
         first = zlib.crc32(f"{single.id}/{local.id}/{remote.id}".encode()) % len(routes)
         return [*routes[first:], *routes[:first]][: _subflows_per_pair(flow)]
 

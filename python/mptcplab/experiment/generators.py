@@ -13,7 +13,7 @@ from mptcplab.experiment.links import RIVALS, LinkSettings
 
 
 class FatTree(LinkSettings):
-    """A k-ary fat tree: hosts h1 .., routers edgeP-I, aggP-I, core1 .., links named by their ends. Settings of links beside `k`."""
+    """A k-ary fat tree: hosts h1 .., routers edgeP-I, aggP-I, core1 .., links named by their ends; and link settings."""
 
     k: Annotated[int, Field(ge=2, le=32, multiple_of=2)]
     """Ports per router; k^3/4 hosts."""
@@ -48,7 +48,7 @@ class Star(LinkSettings):
 
 
 class FullMesh(LinkSettings):
-    """Hosts h1 .. hN, each pair joined by a link hA-hB; ethB of host A leads to host B. Settings of links beside `n`."""
+    """Hosts h1 .. hN, each pair joined by a link hA-hB; ethB of host A leads to host B. Link settings beside `n`."""
 
     n: Annotated[int, Field(ge=2, le=50)]
     """How many hosts."""
@@ -92,7 +92,7 @@ _OWN_FIELDS = ("k", "n", "between", "left", "right", "bottleneck", "access")
 
 
 def expanded(tree: Node, settings: Topology, section: Node) -> Node:
-    """The tree with the generator's hosts, nodes and links; what the description says of one of them by name goes over it."""
+    """The tree with the generator's hosts, nodes and links, under what the description says of one of them by name."""
     generator = next(iter(section.mapping.values()))
     plan = settings.blueprint()
     empty = Node({}, section.source)

@@ -141,7 +141,7 @@ class LinkSettings(Model):
     loss: LossPerDirection = Loss(probability=Probability(0))
     """Random loss that no queue causes."""
     loss_at: PlacePerDirection | None = None
-    """Before the queue, or after the serializer (the lost packet then consumed the link). Default: egress on a medium, else ingress."""
+    """Before the queue, or after the serializer (the packet then consumed the link). Default: egress on a medium."""
     queue: QueuePerDirection = Queue()
     """The queue before the serializer."""
     bdp_rtt: Duration | None = None

@@ -11,7 +11,7 @@ _DEFAULT = "default"
 
 
 def origins_of(filled_in: dict[str, Any], tree: Node) -> dict[str, str]:
-    """Description path -> origin: `FILE:LINE`, a profile with its ground, `--set`, `given`, `derived from rtt`, or `default`."""
+    """Description path -> `FILE:LINE`, the profile and its ground, `--set`, `given`, `derived from rtt`, `default`."""
     return dict(_walk(filled_in, tree, ()))
 
 

@@ -22,7 +22,7 @@ def shipped() -> list[str]:
 
 
 def applied(tree: Node) -> Node:
-    """The tree with what its profiles give where it says nothing. The file wins, then the profile of an entity, then the experiment's."""
+    """The tree with what profiles give where it says nothing: first those of an entity, then the experiment's."""
     general = [_loaded(tree, path) for path in _references(tree, ())]
     result = tree
     for group in _ENTITIES:

@@ -30,7 +30,7 @@ SCHEMA = "mptcplab/experiment/1"
 
 @dataclass(frozen=True)
 class Resolved:
-    """An experiment in integers: `data` is the JSON of the schema, `description` the human form with every default filled in."""
+    """An experiment in integers: `data` is the JSON of the schema, `description` the human form with all defaults."""
 
     data: dict[str, Any]
     description: dict[str, Any]
@@ -48,7 +48,7 @@ class Resolved:
 
 
 def resolve(experiment: Experiment, assignment: Mapping[str, object] | None = None) -> Resolved:
-    """The experiment (of a family, the member with these parameters) as every back-end gets it; SpecError if it cannot be."""
+    """The experiment (of a family, the member with these parameters) as back-ends get it; SpecError if it cannot be."""
     return _Resolution(experiment.member(assignment) if assignment else experiment).resolved()
 
 
@@ -184,7 +184,7 @@ class _Resolution:
                 )
             a, b = self._network.links[name]
             layer = 2 if self._network.is_layer2(a.node) or self._network.is_layer2(b.node) else 3
-            both = {side: self._direction(name, side, media) for side in SIDES}
+            both: dict[str, Any] = {side: self._direction(name, side, media) for side in SIDES}
             result.append({"id": name, "a": a.id, "b": b.id, "medium": link.medium, "layer": layer, **both})
         return result
 

@@ -18,7 +18,7 @@ Action: TypeAlias = "dict[str, Any]"
 
 @dataclass(frozen=True)
 class Step:
-    """One primitive action. `settles` marks a part of a handover or sequence: where it would change nothing it is left out."""
+    """One primitive action. `settles`: as a part of a handover or sequence it is left out where it changes nothing."""
 
     at_ns: int
     event: int
@@ -154,7 +154,7 @@ def _sequence(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
 
 
 class ContradictionError(Exception):
-    """An event that changes nothing: the number of the event, what is wrong, and the event that came before it (None: the start)."""
+    """An event changes nothing: its number, what is wrong, and the event that came before it (None: the start)."""
 
     def __init__(self, event: int, problem: str, before: int | None) -> None:
         super().__init__(problem)
@@ -186,7 +186,7 @@ class Walk:
         }
 
     def take(self, step: Step) -> Action | None:
-        """The step's action with whole new values; None if it is to be left out. ContradictionError if it changes nothing."""
+        """The step's action with whole new values, None if it is left out; ContradictionError if it changes nothing."""
         kind = step.action["kind"]
         if kind == "set_link":
             return step.action | self._set(step)
@@ -217,7 +217,7 @@ class Walk:
     def _changed(
         self, now: directions.Direction, event: Event, side: directions.Side, link: str
     ) -> directions.Direction:
-        """The settings of one direction with the event's changes; a queue limit in `bdp` counts with the new rate and delay."""
+        """The settings of one direction with the event's changes; `bdp` counts with the new rate and delay."""
         new = dict(now)
         rate = directions.pick(event.rate, side)
         if rate is not None:

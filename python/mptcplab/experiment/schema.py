@@ -10,7 +10,7 @@ _REFERENCE = {"type": "string", "pattern": r"^\$", "description": "a parameter: 
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a description file: any field may be a `$parameter`, and `experiments` may hold several."""
+    """JSON Schema (2020-12) of a description file: any field may be a `$parameter`, `experiments` may hold several."""
     schema = Experiment.model_json_schema(by_alias=True, mode="validation")
     definitions = schema.setdefault("$defs", {})
     for part in [*definitions.values(), schema]:
