@@ -117,8 +117,12 @@ class Network:
         self.kinds = kinds
         self.links = links
         self.ports: dict[str, Port] = {port.id: port for ends in links.values() for port in ends}
+        self._ports_of: dict[str, list[Port]] = {}
+        for port in self.ports.values():
+            self._ports_of.setdefault(port.node, []).append(port)
         self.subnet_of, self.subnet_count = self._subnets()
         self._graphs: dict[bool, Any] = {}
+        self._before: dict[tuple[str, bool], dict[str, list[str]]] = {}
         self._between: dict[tuple[str, str, bool], list[tuple[str, ...]]] = {}
 
     def is_layer2(self, node: str) -> bool:
@@ -127,7 +131,7 @@ class Network:
 
     def ports_of(self, node: str) -> list[Port]:
         """The ports of a node in order of declaration."""
-        return [port for port in self.ports.values() if port.node == node]
+        return self._ports_of.get(node, [])
 
     def _subnets(self) -> tuple[dict[str, int], int]:
         """The subnet of each port; numbered in order of the links."""
@@ -200,14 +204,24 @@ class Network:
         return self._between[key]
 
     def _shortest(self, first: str, last: str, layer2_only: bool) -> Iterator[tuple[str, ...]]:
+        before = self._predecessors(first, layer2_only)
+        target = f"node {last}"
+        if target in before:
+            for path in itertools.islice(_paths_back(before, target), _MOST_ROUTES):
+                yield tuple(vertex.removeprefix("link ") for vertex in path[1::2])
+
+    def _predecessors(self, first: str, layer2_only: bool) -> dict[str, list[str]]:
+        """Every vertex that is reached from a node, with those before it on shortest ways. One search serves all."""
         import networkx  # not before it is needed: its import takes longer than resolving an experiment
 
-        graph = self._graph(layer2_only)
-        source, target = f"node {first}", f"node {last}"
-        if source not in graph or target not in graph or not networkx.has_path(graph, source, target):
-            return
-        for path in itertools.islice(networkx.all_shortest_paths(graph, source, target), _MOST_ROUTES):
-            yield tuple(vertex.removeprefix("link ") for vertex in path[1::2])
+        key = (first, layer2_only)
+        if key not in self._before:
+            graph = self._graph(layer2_only)
+            source = f"node {first}"
+            # The stubs' return type covers options that are not used here.
+            found: Any = networkx.predecessor(graph, source) if source in graph else {}
+            self._before[key] = found
+        return self._before[key]
 
     def _graph(self, layer2_only: bool) -> Any:
         """Nodes and links as vertices, so that parallel links are different routes."""
@@ -222,6 +236,14 @@ class Network:
                     graph.add_edge(f"link {link}", f"node {b.node}")
             self._graphs[layer2_only] = graph
         return self._graphs[layer2_only]
+
+
+def _paths_back(before: Mapping[str, Sequence[str]], vertex: str) -> Iterator[tuple[str, ...]]:
+    """The shortest paths to a vertex, from the predecessors of each."""
+    if not before[vertex]:
+        yield (vertex,)
+    for earlier in before[vertex]:
+        yield from ((*path, vertex) for path in _paths_back(before, earlier))
 
 
 # ---- addresses -----------------------------------------------------------------------------------------------------

@@ -92,14 +92,14 @@ def test_a_profile_beside_the_description(write: Write) -> None:
     ],
 )
 def test_set(two_paths: Path, change: str, path: tuple[str | int, ...], value: object) -> None:
-    found = members(two_paths, [change])[0].resolve().data
+    found = members(two_paths, dict([change.split("=", 1)]))[0].resolve().data
     for step in path:
         found = found[step]
     assert found == value
 
 
 def test_set_is_an_origin(two_paths: Path) -> None:
-    assert members(two_paths, ["links.wifi.delay=20ms"])[0].resolve().origins["links.wifi.delay"] == "--set"
+    assert members(two_paths, {"links.wifi.delay": "20ms"})[0].resolve().origins["links.wifi.delay"] == "--set"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_set_is_an_origin(two_paths: Path) -> None:
 )
 def test_a_wrong_set(two_paths: Path, change: str, message: str) -> None:
     with pytest.raises(SpecError) as error:
-        [member.resolve() for member in members(two_paths, [change])]
+        [member.resolve() for member in members(two_paths, dict([change.split("=", 1)]))]
     assert message in str(error.value)
     assert "--set" in str(error.value)
 

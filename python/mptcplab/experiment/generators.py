@@ -13,7 +13,7 @@ from mptcplab.experiment.links import RIVALS, LinkSettings
 
 
 class FatTree(LinkSettings):
-    """A k-ary fat tree: hosts h1 .., routers edgeP-I, aggP-I, core1 .., links named by their ends; and link settings."""
+    """A fat tree: hosts h1 .., routers edgeP-I, aggP-I, core1 .., links named by their ends. And link settings."""
 
     k: Annotated[int, Field(ge=2, le=32, multiple_of=2)]
     """Ports per router; k^3/4 hosts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -42,19 +42,20 @@ class Member:
         return f"Member({self.name!r})"
 
 
-def members(path: str | Path, changes: Iterable[str] = ()) -> list[Member]:
-    """All experiments of a description file, `changes` (each KEY=VALUE) made. Only names and titles are worked out yet.
+def members(path: str | Path, changes: Mapping[str, str] | None = None) -> list[Member]:
+    """All experiments of a description file, `changes` (path or parameter -> YAML) made; lazily.
 
+    Only names and titles are worked out yet: the rest when a member is asked for it.
     SpecError where the file cannot be read, a parameter is wrong, or two members have one name.
     """
     document = read(Path(path))
-    wanted = [Change.parse(text) for text in changes]
+    wanted = [Change.parse(key, text) for key, text in (changes or {}).items()]
     found = [member for family in families(document) for member in _members(family, wanted)]
     _check_names(found)
     return [member.member for member in found]
 
 
-def load(path: str | Path, changes: Iterable[str] = ()) -> list[Member]:
+def load(path: str | Path, changes: Mapping[str, str] | None = None) -> list[Member]:
     """All experiments of a description file, each of them validated."""
     found = members(path, changes)
     for member in found:

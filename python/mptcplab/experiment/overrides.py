@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mptcplab.document import FieldPath, Node, Source, field_name, parse_value
-from mptcplab.errors import SpecError, UsageError, Where
+from mptcplab.errors import SpecError, Where
 from mptcplab.experiment.base import nearest_hint
 from mptcplab.experiment.links import RIVALS
 
@@ -23,13 +23,9 @@ class Change:
     value: Node
 
     @classmethod
-    def parse(cls, text: str) -> Change:
-        """From `KEY=VALUE`, the value in YAML."""
-        key, separator, value = text.partition("=")
-        if not separator or not key.strip():
-            raise UsageError(f"--set {text}: found no KEY=VALUE, as in links.wifi.delay=20ms")
-        node = parse_value(value, f"--set {key.strip()}")
-        return cls(key.strip(), _noted(node, Source(f"--set {key.strip()}", note="--set")))
+    def parse(cls, key: str, text: str) -> Change:
+        """From the two sides of `--set KEY=VALUE`, the value in YAML."""
+        return cls(key, _noted(parse_value(text, f"--set {key}"), Source(f"--set {key}", note="--set")))
 
     def is_parameter(self, family: Node) -> bool:
         """Whether it changes a parameter of this family."""
