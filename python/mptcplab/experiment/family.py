@@ -28,7 +28,7 @@ class Combination:
 
     @property
     def values(self) -> dict[str, object]:
-        """Each parameter's value as it is recorded: scalars as they are, a named value by its name (a number if that is one)."""
+        """Each parameter's value as it is recorded: scalars as they are, a named value by its name, or number."""
         return {name: _recorded(binding) for name, binding in self.bindings.items()}
 
 
