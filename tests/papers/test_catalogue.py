@@ -99,7 +99,7 @@ def test_alenazi_interfaces_fail_and_return_one_every_two_seconds(figure: int, h
     restore = [(10.0 + 2 * n + 2 * (i - 1), "interface_up", f"{host}.eth{i}") for i in numbers for host in hosts]
     name = f"alenazi2019/fig{figure}/n{n}"
     assert timeline(name) == fail + restore
-    assert resolved(name)["parameters"]["n"] == n
+    assert resolved(name)["parameters"] == {"n": n}
 
 
 @pytest.mark.parametrize("cc", ["lia", "olia", "balia", "wvegas"])
