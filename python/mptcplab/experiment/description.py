@@ -47,8 +47,8 @@ class Published(Model):
 
     metric: str
     """What is published."""
-    value: float | str | None = None
-    """The number, or the statement in words."""
+    value: float | str | list[float] | None = None
+    """The number, the numbers of several like things, or the statement in words."""
     unit: str | None = None
     """Its unit."""
     op: str | None = None

@@ -28,11 +28,14 @@ class Combination:
 
     @property
     def values(self) -> dict[str, object]:
-        """Each parameter's value as it is recorded: scalars as they are, anything else by its label."""
-        return {
-            name: binding.label if isinstance(binding.node.value, (dict, list)) else binding.node.value
-            for name, binding in self.bindings.items()
-        }
+        """Each parameter's value as it is recorded: scalars as they are, a named value by its name, or number."""
+        return {name: _recorded(binding) for name, binding in self.bindings.items()}
+
+
+def _recorded(binding: Binding) -> object:
+    if not isinstance(binding.node.value, (dict, list)):
+        return binding.node.value
+    return int(binding.label) if re.fullmatch(r"0|[1-9][0-9]{0,17}", binding.label) else binding.label
 
 
 def families(document: Node) -> list[Node]:
