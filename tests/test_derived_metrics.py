@@ -170,3 +170,19 @@ def test_median_interval_uses_the_published_ranks(n: int, low: int, high: int) -
 def test_crossover_interpolates_between_neighbours() -> None:
     assert metrics.crossover([1, 2, 4], [0, 0, 4], [1, 1, 1]) == (2.5, (2, 4))
     assert metrics.crossover([1, 2], [0, 0], [1, 1]) is None
+
+
+def test_an_outage_that_a_full_queue_hides_at_first_is_still_one() -> None:
+    cut = event("cut", 9.5, {"kind": "interface_down", "interface": "client.wlan0"})
+    crowded = event("next", 12, {"kind": "exec", "host": "client", "argv": ["true"]})
+    experiment = resolved(events=[cut, crowded])
+    found = {r.of: r.seconds for r in recoveries(made_run(experiment), "bulk")}
+    assert found["remaining_capacity"] == pytest.approx(0.9)
+
+
+def test_flows_that_an_event_does_not_concern_do_not_spoil_its_recovery() -> None:
+    slower = direction(2_000_000)
+    change = event("slower", 10, {"kind": "set_link", "link": "wifi", "forward": slower, "backward": slower})
+    changed = Evaluation(made_run(resolved(events=[change])))
+    assert number(changed, "events.slower", "recovery_s") == pytest.approx(9.9)
+    assert isinstance(changed.value("events.slower.flows.voice", "recovery_s"), Absent)

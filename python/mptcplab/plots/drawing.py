@@ -167,12 +167,11 @@ def label_line_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
     """Write labels (y, text, colour) at the right edge, moved apart where they would overlap."""
     low, high = axes.get_ylim()
     apart = LABEL_HEIGHT_POINTS / axes.get_window_extent().height * 100 / 72 * (high - low)
-    below = low - apart
-    for y, text, colour in sorted(labels):
-        below = max(y, below + apart)
+    ordered = sorted(labels)
+    for (_, text, colour), at in zip(ordered, _spread_out([y for y, _, _ in ordered], apart, low, high), strict=True):
         axes.annotate(
             text,
-            (1, below),
+            (1, at),
             xycoords=("axes fraction", "data"),
             xytext=(6, 0),
             textcoords="offset points",
@@ -180,3 +179,15 @@ def label_line_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
             color=colour,
             annotation_clip=False,
         )
+
+
+def _spread_out(places: list[float], apart: float, low: float, high: float) -> list[float]:
+    """Ascending places moved at least ``apart``: upwards, and where that leads over the top, down again."""
+    moved: list[float] = []
+    for place in places:
+        moved.append(max(place, moved[-1] + apart if moved else low))
+    ceiling = high
+    for i in range(len(moved) - 1, -1, -1):
+        moved[i] = min(moved[i], ceiling)
+        ceiling = moved[i] - apart
+    return moved

@@ -25,9 +25,11 @@ from mptcplab.results import RunData, Series, UnitTimes
 FORWARD, BACKWARD = "→", "←"
 MOST_LINES = 6
 MOST_PANELS = 12
+BUSY = 0.05
+"""Links that carry less than this share of the busiest are not drawn."""
 TIME = "Time in s"
 BINS = 120
-MOST_DOTS = 1000
+MOST_DOTS = 2400
 
 
 def drawings_of(run: RunData) -> list[Drawing]:
@@ -77,9 +79,10 @@ def link_rates(run: RunData) -> Drawing | None:
     paths = sorted(run.samples.entities("links."), key=lambda path: -(run.samples.last(path, "wire_bytes") or 0))
     paths = [path for path in paths if run.samples.last(path, "wire_bytes")]
     lines = [line for path in paths if (line := _rate_line(run, _short(path), path, "wire_bytes", width))]
+    busy = [line for line in lines if np.mean(line.y) >= BUSY * np.mean(lines[0].y)]
     if not lines:
         return None
-    shown = sorted(lines[:MOST_PANELS], key=lambda line: (line.label[:-1], line.label[-1] != FORWARD))
+    shown = sorted(busy[:MOST_PANELS], key=lambda line: (line.label[:-1], line.label[-1] != FORWARD))
     columns = min(2 if len(shown) <= 4 else 4, len(shown))
     rows = -(-len(shown) // columns)
     figure, axes = new_figure(rows, columns, height=0.5 + 1.55 * rows, sharex=True, sharey=True)
@@ -130,7 +133,7 @@ def delay(run: RunData) -> Drawing | None:
     lines, labels = [], []
     for (flow, times), colour in zip(units.items(), PALETTE, strict=False):
         line = Line(flow, times.delivered_s, times.delays_s * 1000)
-        over_time.plot(*sampled(line.x, line.y, MOST_DOTS), ".", color=colour, markersize=2.5, alpha=0.7)
+        over_time.plot(*sampled(line.x, line.y, MOST_DOTS // len(units)), ".", color=colour, markersize=2.5, alpha=0.7)
         ordered = np.sort(np.asarray(line.y))
         share = np.arange(1, len(ordered) + 1) / len(ordered)
         kept = np.unique(np.linspace(0, len(ordered) - 1, 400).astype(int))
@@ -186,8 +189,8 @@ def arrivals(run: RunData) -> Drawing | None:
     late = times.unit < np.maximum.accumulate(times.unit)
     figure, axes = new_figure(height=3.0)
     (plot,) = axes.flat
-    in_order = sampled(times.received_s[~late], times.unit[~late], MOST_DOTS)
-    out_of_order = sampled(times.received_s[late], times.unit[late], MOST_DOTS)
+    in_order = sampled(times.received_s[~late], times.unit[~late], MOST_DOTS // 2)
+    out_of_order = sampled(times.received_s[late], times.unit[late], MOST_DOTS // 2)
     plot.plot(*in_order, ".", color=PALETTE[0], markersize=2)
     plot.plot(*out_of_order, "o", color=PALETTE[1], markersize=4)
     plot.set(xlim=(0, run.end_s), ylim=(0, None), xlabel=TIME, ylabel="Number of the data unit")
@@ -227,7 +230,8 @@ def _overlaid(
     labels = []
     for line, colour in zip(lines[:MOST_LINES], PALETTE, strict=False):
         mark = {"linestyle": "none", "marker": ".", "markersize": 3} if dots else {"linewidth": 1.2}
-        plot.plot(*thinned(line.x, line.y), color=colour, **mark)
+        points = sampled(line.x, line.y, MOST_DOTS // len(lines)) if dots else thinned(line.x, line.y)
+        plot.plot(*points, color=colour, **mark)
         labels.append((float(line.y[-1]), line.label, colour))
     plot.set(xlim=(0, run.end_s), ylim=(0, None), xlabel=TIME, ylabel=ylabel)
     label_line_ends(plot, labels)

@@ -7,6 +7,7 @@ from mptcplab.results.entities import Json
 
 BACKENDS = {"sim": "in the simulator", "userspace": "on our own stack", "kernel": "on the Linux kernel"}
 MOST_FLOWS = 4
+MOST_EVENTS = 6
 
 
 def sentences(record: Json, duration_s: float) -> list[str]:
@@ -17,7 +18,10 @@ def sentences(record: Json, duration_s: float) -> list[str]:
     if len(record["flows"]) > MOST_FLOWS:
         total = record["metrics"]["run"]["goodput_bps"]
         said.append(f"All {len(record['flows'])} flows together carried {quantity(total, 'bit/s')}.")
-    return said + [sentence for event in record["events"] if (sentence := _event(record, event))]
+    names = dict.fromkeys(event["parent"] or event["id"] for event in record["events"])
+    told = [sentence for name in names if (sentence := _event(record, name))]
+    more = [f"{len(told) - MOST_EVENTS} more outages are in the table of events."] if len(told) > MOST_EVENTS else []
+    return said + told[:MOST_EVENTS] + more
 
 
 def _flow(flow: Json) -> str:
@@ -30,15 +34,15 @@ def _flow(flow: Json) -> str:
     return carried + "."
 
 
-def _event(record: Json, event: Json) -> str | None:
+def _event(record: Json, name: str) -> str | None:
     """How the worst flow got over a failure; nothing for events that take nothing away."""
-    metrics = record["metrics"].get(f"events.{event['id']}", {})
+    metrics = record["metrics"].get(f"events.{name}", {})
     if metrics.get("mean_before_bps") is None:
         return None
-    start = f"{event['id']} at {quantity(event['actual_s'], 's')}"
+    start = f"{name} at {quantity(metrics['actual_s'], 's')}"
     recovery = metrics["recovery_s"]
     if recovery is None:
-        why = record["absent"].get(f"events.{event['id']}", {}).get("recovery_s", "unknown")
+        why = record["absent"].get(f"events.{name}", {}).get("recovery_s", "unknown")
         return f"{start}: no recovery time ({why})."
     silence = quantity(metrics["gap_s"], "s")
     if recovery == 0:

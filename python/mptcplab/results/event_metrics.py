@@ -11,7 +11,7 @@ import numpy as np
 from mptcplab import metrics
 from mptcplab.metrics.recovery import BASELINE_S
 from mptcplab.results import recovery
-from mptcplab.results.run_data import Absent, Happening, RunData, Value
+from mptcplab.results.run_data import Absent, Happening, NotConcerned, RunData, Value
 from mptcplab.results.tables import Series
 
 NO_OUTAGE = "the event takes nothing down"
@@ -50,11 +50,15 @@ class EventView:
 def worst(values: Iterable[Value], choose: Callable[[list[float]], float]) -> Value:
     """The worst of several values; absent as soon as one is, for then the worst is not known."""
     known: list[float] = []
+    nothing: Absent = Absent("no flow was running at the event")
     for value in values:
-        if isinstance(value, Absent):
+        if isinstance(value, NotConcerned):
+            nothing = value
+        elif isinstance(value, Absent):
             return value
-        known.append(value)
-    return choose(known) if known else Absent("no flow was running at the event")
+        else:
+            known.append(value)
+    return choose(known) if known else nothing
 
 
 def recovery_s(event: EventView) -> Value:
@@ -123,10 +127,9 @@ def mean_after_bps(event: EventView) -> Value:
 def full_recovery(event: EventView) -> Value:
     """1 if the mean after the outage is at least 0.95 of the mean before it, else 0."""
     before, after = mean_before_bps(event), mean_after_bps(event)
-    for value in (before, after):
-        if isinstance(value, Absent):
-            return value
-    return float(after >= 0.95 * before)  # type: ignore[operator]
+    if isinstance(before, Absent):
+        return before
+    return after if isinstance(after, Absent) else float(after >= 0.95 * before)
 
 
 def outage_s(event: EventView, *, asked: bool) -> Value:
@@ -180,7 +183,7 @@ def _kept(run: RunData, flow: str, start_s: float, end_s: float) -> Value:
         return before
     during = metrics.mean_rate(counter.times_s, counter.values, start_s, min(end_s, run.flow_end_s(flow)))
     kept = None if during is None else metrics.unaffected_fraction(before, during)
-    return Absent("the flow carried nothing before the event") if kept is None else kept
+    return NotConcerned("the flow carried nothing before the event") if kept is None else kept
 
 
 EVENT_METRICS: dict[str, Callable[[EventView], Value]] = {

@@ -182,11 +182,10 @@ def _hop(hop: Json) -> tuple[str, str]:
 
 
 def _quotient(value: Value, divisor: Value) -> Value:
-    for operand in (value, divisor):
-        if isinstance(operand, Absent):
-            return operand
-    assert not isinstance(value, Absent)
-    assert not isinstance(divisor, Absent)
+    if isinstance(value, Absent):
+        return value
+    if isinstance(divisor, Absent):
+        return divisor
     return value / divisor if divisor else Absent("division by zero")
 
 

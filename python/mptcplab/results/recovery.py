@@ -12,7 +12,7 @@ from mptcplab.metrics.arrays import Floats
 from mptcplab.metrics.recovery import BASELINE_S, FRACTION, HOLD_BINS
 from mptcplab.results.capacity import capacity_bps, lowers_capacity
 from mptcplab.results.entities import DOWN, UP, Json
-from mptcplab.results.run_data import Absent, Happening, RunData, Value
+from mptcplab.results.run_data import Absent, Happening, NotConcerned, RunData, Value
 from mptcplab.results.tables import NANOS_PER_SECOND
 
 Effect = Literal["failure", "repair"]
@@ -22,6 +22,7 @@ BIN_S = 1.0
 SHORT_BIN_S = 0.1
 GAP_WINDOW_S = 5.0
 NOT_RUNNING = "the flow was not running at the event"
+LATE_EFFECT_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def default_recovery(run: RunData, flow: str, happening: Happening) -> Value:
     """The recovery time that an expectation means: see ``recovery_s`` in the metric table."""
     effect = effect_of(run, flow, happening)
     if effect is None:
-        return Absent("the event neither takes capacity from the flow nor gives it back")
+        return NotConcerned("the event neither takes capacity from the flow nor gives it back")
     if effect == "repair":
         return recovery_s(run, flow, failure_before(run, happening) or happening, happening, "before")
     left = capacity_bps(run, flow, happening.actual_s)
@@ -101,12 +102,13 @@ def recovery_s(run: RunData, flow: str, failure: Happening, since: Happening, of
             return Absent("no path of the flow was left" if left == 0 else "a path of the flow has no rate limit")
         target = min(before, left)
     if target <= 0:
-        return Absent("the flow carried nothing before the event")
+        return NotConcerned("the flow carried nothing before the event")
     width = _bin_width(run, since)
     starts, rates, apart = _sliding_bins(
         run, counter.times_s, counter.values, since.actual_s, run.flow_end_s(flow), width
     )
-    seconds = metrics.recovery_time(starts, rates, since.actual_s, FRACTION * target, bins_apart=apart)
+    late = _late_dip(run, since, starts, rates, FRACTION * target / 2)
+    seconds = metrics.recovery_time(starts[late:], rates[late:], since.actual_s, FRACTION * target, bins_apart=apart)
     unrecovered = f"the flow did not hold {FRACTION:g} of {target:.4g} bit/s for {HOLD_BINS * width:g} s before its end"
     return Absent(unrecovered) if seconds is None else round(seconds, 9)
 
@@ -138,6 +140,14 @@ def _times(run: RunData, flow: str, failure: Happening, since: Happening, effect
 
 def _subject(action: Json) -> str | None:
     return action.get("interface") or action.get("link")
+
+
+def _late_dip(run: RunData, since: Happening, starts: Floats, rates: Floats, below: float) -> int:
+    """The first bin of a collapse soon after the event, else 0: a full queue hides a failure until it has drained."""
+    nexts = [other.actual_s for other in run.happenings if other.actual_s > since.actual_s]
+    soon = min([since.actual_s + LATE_EFFECT_S, *nexts])
+    dips = np.flatnonzero((rates < below) & (starts < soon))
+    return int(dips[0]) if len(dips) else 0
 
 
 def _bin_width(run: RunData, since: Happening) -> float:

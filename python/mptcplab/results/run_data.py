@@ -22,6 +22,11 @@ class Absent:
     why: str
 
 
+@dataclass(frozen=True)
+class NotConcerned(Absent):
+    """A value that does not exist because the question does not arise; the worst of several passes it over."""
+
+
 Value = float | Absent
 
 

@@ -197,7 +197,7 @@ _PROBE = [
 
 _RECOVERY = (
     "time from the event to the first of 3 successive bins at 0.9 of the target; bins of 1 s that start at any sample, of 0.1 s where the next event "
-    "follows within 4 s"
+    "follows within 4 s; after a collapse below half of the target in the first 3 s, only bins after it count"
 )
 
 _EVENT = [
