@@ -186,3 +186,11 @@ def test_flows_that_an_event_does_not_concern_do_not_spoil_its_recovery() -> Non
     changed = Evaluation(made_run(resolved(events=[change])))
     assert number(changed, "events.slower", "recovery_s") == pytest.approx(9.9)
     assert isinstance(changed.value("events.slower.flows.voice", "recovery_s"), Absent)
+    assert number(changed, "events.slower.flows.voice", "gap_s") < 0.1
+
+
+def test_a_sample_that_is_no_number_gives_no_value() -> None:
+    t = np.array([0.0, 1.0])
+    broken = samples_table([*counters(), ("interfaces.client.wwan0", "up", t, np.array([1.0, np.nan]))])
+    run = RunData(resolved(), result(resolved()), Samples(broken), Units(units_table()))
+    assert Evaluation(run).value("interfaces.client.wwan0", "up") == Absent("it is not a finite number")

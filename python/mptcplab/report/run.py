@@ -16,6 +16,7 @@ from mptcplab.results.entities import Json
 from mptcplab.results.table import Kind
 
 MOST_ROWS = 200
+MOST_TEXT = 200_000
 FLOW_COLUMNS = (
     "goodput_bps",
     "ceiling_ratio",
@@ -56,7 +57,7 @@ def page_of(record: Json, run: RunData) -> str:
             ["mptcplab", "run", record["experiment"], "--on", record["backend"], "--seed", str(record["seed"])]
         ),
         invoked=shlex.join(record["command"]),
-        resolved=json.dumps({k: v for k, v in run.resolved.items() if k != "origins"}, indent=1, ensure_ascii=False),
+        resolved=_resolved(run.resolved),
     )
 
 
@@ -69,6 +70,12 @@ def _warnings(record: Json) -> list[str]:
         found.append(f"Substituted: {_substitution(substitution)}.")
     found += [f"{event['id']} was injected while the run went on." for event in record["events"] if event["injected"]]
     return found
+
+
+def _resolved(resolved: Json) -> str:
+    """The resolved experiment as text, unless it would outweigh the page."""
+    text = json.dumps({key: value for key, value in resolved.items() if key != "origins"}, indent=1, ensure_ascii=False)
+    return text if len(text) <= MOST_TEXT else f"It has {len(text)} characters: see experiment.json in the bundle."
 
 
 def _substitution(substitution: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from math import isfinite
 from typing import Any
 
 from mptcplab.results.entities import Entity, entities
@@ -36,7 +37,9 @@ class Evaluation:
         entity = self.entities[path]
         metric = METRICS[entity.kind, name]
         if (path, name) not in self._known:
-            self._known[path, name] = self._evaluate(entity, metric)
+            value = self._evaluate(entity, metric)
+            finite = isinstance(value, Absent) or isfinite(value)
+            self._known[path, name] = value if finite else Absent("it is not a finite number")
         return self._known[path, name]
 
     def all_values(self) -> dict[str, dict[str, Value]]:

@@ -41,10 +41,11 @@ class EventView:
     def _effects(self, happening: Happening) -> set[recovery.Effect | None]:
         return {recovery.effect_of(self.run, flow, happening) for flow in self.flows}
 
-    def running(self) -> list[str]:
-        """The flows that run when the first of the events happens."""
-        at = self.happenings[0].actual_s
-        return [flow for flow in self.flows if self.run.start_s(flow) < at < self.run.flow_end_s(flow)]
+    def concerned(self, happening: Happening) -> list[str]:
+        """The flows running at an event whose paths it acts on; all that run if it acts on none, as a command does."""
+        at = happening.actual_s
+        running = [flow for flow in self.flows if self.run.start_s(flow) < at < self.run.flow_end_s(flow)]
+        return [flow for flow in running if recovery.touches(self.run, flow, happening)] or running
 
 
 def worst(values: Iterable[Value], choose: Callable[[list[float]], float]) -> Value:
@@ -67,7 +68,7 @@ def recovery_s(event: EventView) -> Value:
         (
             recovery.default_recovery(event.run, flow, h)
             for h in event.failures or event.happenings
-            for flow in event.running()
+            for flow in event.concerned(h)
         ),
         max,
     )
@@ -78,13 +79,13 @@ def recovery_to(event: EventView, of: recovery.Target) -> Value:
     if not event.failures:
         return Absent(NO_OUTAGE)
     return worst(
-        (recovery.recovery_s(event.run, flow, h, h, of) for h in event.failures for flow in event.running()), max
+        (recovery.recovery_s(event.run, flow, h, h, of) for h in event.failures for flow in event.concerned(h)), max
     )
 
 
 def gap_s(event: EventView) -> Value:
     """Longest silence over the flows and members."""
-    return worst((recovery.gap_s(event.run, flow, h) for h in event.happenings for flow in event.running()), max)
+    return worst((recovery.gap_s(event.run, flow, h) for h in event.happenings for flow in event.concerned(h)), max)
 
 
 def unaffected_fraction(event: EventView) -> Value:
@@ -92,7 +93,8 @@ def unaffected_fraction(event: EventView) -> Value:
     outage = _outage(event)
     if isinstance(outage, Absent):
         return outage
-    return worst((_kept(event.run, flow, *outage) for flow in event.running()), min)
+    flows = {flow for failure in event.failures for flow in event.concerned(failure)}
+    return worst((_kept(event.run, flow, *outage) for flow in sorted(flows)), min)
 
 
 def mean_before_bps(event: EventView) -> Value:

@@ -74,7 +74,10 @@ def check(expectations: Sequence[str], resolved: Json) -> None:
 
 
 def evaluate(expectations: Sequence[str], evaluation: Evaluation) -> list[Verdict]:
-    """Evaluate expectations over a run; one that needs a value that does not exist does not hold."""
+    """Evaluate expectations over a run; one that needs a value that does not exist does not hold.
+
+    They were checked against the same experiment; raises SpecError or KeyError otherwise.
+    """
     resolved = evaluation.run.resolved
     return [_verdict(_parse(text, _where(resolved, i)), evaluation) for i, text in enumerate(expectations)]
 

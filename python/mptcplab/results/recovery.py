@@ -36,14 +36,21 @@ class Recovery:
 
 
 def effect_of(run: RunData, flow: str, happening: Happening) -> Effect | None:
-    """Whether an event takes connectivity or capacity from a flow, or gives it back; None if neither."""
+    """Whether an event takes connectivity or capacity from a flow's paths, or gives it back; None if neither."""
     kind = happening.action["kind"]
+    if not touches(run, flow, happening):
+        return None
     if kind in DOWN:
         return "failure"
     if kind in UP:
         return "repair"
     lowered = lowers_capacity(run, flow, happening) if kind == "set_link" else None
     return None if lowered is None else "failure" if lowered else "repair"
+
+
+def touches(run: RunData, flow: str, happening: Happening) -> bool:
+    """Whether an event acts on a link of the flow's paths or on an interface at its ends."""
+    return _subject(happening.action) in run.parts_of_paths[flow]
 
 
 def repair_of(run: RunData, failure: Happening) -> Happening | None:

@@ -67,7 +67,7 @@ class RunData:
 
     @cached_property
     def happenings(self) -> list[Happening]:
-        """Events in order of their time; the action of an injected event comes from the result."""
+        """Events in order of their time; of an injected one the result must hold the ``action``."""
         actions = {event["id"]: event["action"] for event in self.resolved["events"]}
         found = [
             Happening(
@@ -94,6 +94,15 @@ class RunData:
             for flow in self.resolved["flows"]
             for hop in {(hop["link"], hop["direction"]) for path in flow["paths"] for hop in path["hops"]}
         )
+
+    @cached_property
+    def parts_of_paths(self) -> dict[str, set[str]]:
+        """Ids of the links that each flow may use and of the interfaces at their ends."""
+        ends = {link["id"]: {link["id"], link["a"], link["b"]} for link in self.resolved["links"]}
+        return {
+            flow["id"]: set[str]().union(*(ends[hop["link"]] for path in flow["paths"] for hop in path["hops"]))
+            for flow in self.resolved["flows"]
+        }
 
     @cached_property
     def _networks(self) -> list[tuple[float, NetworkState]]:

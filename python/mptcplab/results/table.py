@@ -200,18 +200,19 @@ _RECOVERY = (
     "follows within 4 s; after a collapse below half of the target in the first 3 s, only bins after it count"
 )
 
+# A flow is concerned if the event acts on its paths; events.ID.flows.FLOW tells of any one flow.
 _EVENT = [
     _m("event", "asked_s", "s", "derived", "time at which the description wants the event"),
     _m("event", "actual_s", "s", "derived", "time at which the back-end made it happen"),
     _m("event", "recovery_s", "s", "derived",
-       f"{_RECOVERY}; the worst flow; from a failure the target is the smaller of remaining capacity and mean of the 5 s before (the mean alone if no "
+       f"{_RECOVERY}; the worst flow concerned; from a failure the target is the smaller of remaining capacity and mean of the 5 s before (the mean alone if no "
        "capacity remains), from a repair the mean of the 5 s before the failure",
        papers="recovery_time_s; recovery_time_s per interface; recovery_ms"),
-    _m("event", "recovery_before_s", "s", "derived", f"{_RECOVERY}; the worst flow; target: mean of the 5 s before the failure"),
-    _m("event", "recovery_remaining_s", "s", "derived", f"{_RECOVERY}; the worst flow; target: capacity that remains, at most what there was before"),
-    _m("event", "gap_s", "s", "derived", "longest silence between in-order deliveries that overlaps [event, event + 5 s]; the worst flow",
+    _m("event", "recovery_before_s", "s", "derived", f"{_RECOVERY}; the worst flow concerned; target: mean of the 5 s before the failure"),
+    _m("event", "recovery_remaining_s", "s", "derived", f"{_RECOVERY}; the worst flow concerned; target: capacity that remains, at most what there was before"),
+    _m("event", "gap_s", "s", "derived", "longest silence between in-order deliveries that overlaps [event, event + 5 s]; the worst flow concerned",
        papers="handover_time_s"),
-    _m("event", "unaffected_fraction", "", "derived", "mean goodput from the failure to its repair / mean of the 5 s before; the worst flow"),
+    _m("event", "unaffected_fraction", "", "derived", "mean goodput from the failure to its repair / mean of the 5 s before; the worst flow concerned"),
     _m("event", "mean_before_bps", "bit/s", "derived", "mean goodput of the 5 s before the failure, all flows", papers="mean_before"),
     _m("event", "mean_during_bps", "bit/s", "derived", "mean goodput from the failure to its repair or the end, all flows", papers="mean_during"),
     _m("event", "min_during_bps", "bit/s", "derived", "smallest 1 s bin from the failure to its repair or the end, all flows", papers="min_during"),
