@@ -1,0 +1,84 @@
+"""How much of a flow's payload ceiling the network can carry at a time of the run, given what failed until then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+
+from mptcplab.results.entities import Json
+from mptcplab.results.network_state import NetworkState
+from mptcplab.results.run_data import Happening, RunData
+
+
+def capacity_bps(run: RunData, flow: str, at_s: float) -> float | None:
+    """Payload in bit/s that the flow's usable paths carry right after ``at_s``; None where no rate limits it.
+
+    The ceiling of the description, scaled by the max-flow over the usable paths to the one over all paths at the start.
+    """
+    described = run.flows[flow]
+    ceiling: float | None = described["ceiling_bps"]
+    state, whole_state = run.network_at(at_s), run.whole_network
+    if ceiling is None or _same(run, described, state, whole_state):
+        return ceiling
+    whole, left = (_max_flow(run, described, s) for s in (whole_state, state))
+    return None if not whole or left is None else ceiling * left / whole
+
+
+def lowers_capacity(run: RunData, flow: str, happening: Happening) -> bool | None:
+    """Whether a change of a link takes capacity from a flow (True), gives some (False) or neither (None)."""
+    before, after = (capacity_bps(run, flow, happening.actual_s - shift) for shift in (1e-9, 0.0))
+    if before is None or after is None or before == after:
+        return None
+    return after < before
+
+
+def _same(run: RunData, flow: Json, state: NetworkState, whole: NetworkState) -> bool:
+    """Whether nothing on the flow's paths differs from the whole network: common, and much cheaper than a max-flow."""
+    hops = {(hop["link"], hop["direction"]) for path in flow["paths"] for hop in path["hops"]}
+    usable = all(_usable(path, run.links, state) for path in flow["paths"])
+    return usable and all(state.rates[hop] == whole.rates[hop] for hop in hops)
+
+
+def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
+    """Max-flow in bit/s over the usable paths; None if a usable path has no rate limit."""
+    resolved, links = run.resolved, run.links
+    interfaces = {interface["id"]: interface["node"] for interface in resolved["interfaces"]}
+    media = {medium["id"]: medium["rate_bps"] for medium in resolved["media"]}
+    paths = flow["paths"][:1] if flow["transport"] == "udp" else flow["paths"]
+    graph: Any = nx.DiGraph()
+    graph.add_nodes_from([flow["from"], flow["to"]])
+    for path in paths:
+        if not _usable(path, links, state):
+            continue
+        for hop in path["hops"]:
+            _add_hop(graph, links[hop["link"]], hop["direction"], interfaces, media, state)
+    try:
+        return float(nx.maximum_flow_value(graph, flow["from"], flow["to"]))
+    except nx.NetworkXUnbounded:
+        return None
+
+
+def _add_hop(
+    graph: Any, link: Json, direction: str, interfaces: dict[str, str], media: dict[str, Any], state: NetworkState
+) -> None:
+    """A link direction as an edge of its own; links of one medium share the edge, as they share the serializer."""
+    ends = (link["a"], link["b"]) if direction == "forward" else (link["b"], link["a"])
+    rate = state.rates[link["id"], direction]
+    name: tuple[str, ...] = (link["id"], direction)
+    if link["medium"] is not None and media[link["medium"]] is not None:
+        name, rate = (link["medium"],), media[link["medium"]]
+    capacity = {} if rate is None else {"capacity": rate}
+    graph.add_edge(interfaces[ends[0]], (*name, "in"))
+    graph.add_edge((*name, "in"), (*name, "out"), **capacity)
+    graph.add_edge((*name, "out"), interfaces[ends[1]])
+
+
+def _usable(path: Json, links: dict[str, Json], state: NetworkState) -> bool:
+    crossed = [links[hop["link"]] for hop in path["hops"]]
+    touched = {link[end] for link in crossed for end in ("a", "b")}
+    return (
+        not touched & state.down
+        and not {link["id"] for link in crossed} & state.cut
+        and not {path["local"], path["remote"]} & state.without_address
+    )
