@@ -1,0 +1,296 @@
+"""YAML with places: a description as a tree of nodes that know where they came from.
+
+YAML 1.2 core scalars (so `on` and `yes` are texts) through PyYAML's C parser. Nodes are immutable and shared freely: profiles, families and settings build new
+trees out of old nodes, and an error or an origin is found by walking the tree, however its parts came together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import yaml
+
+from mptcplab.errors import SpecError, Where
+
+Scalar: TypeAlias = "str | int | float | bool | None"
+Value: TypeAlias = "dict[str, Node] | list[Node] | Scalar"
+FieldPath: TypeAlias = "tuple[str | int, ...]"
+
+_MOST_NODES = 200_000
+_DEEPEST = 100
+_INT_DIGITS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a value came from. `note` is the origin in words when it is more than a place in the user's file."""
+
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    note: str | None = None
+
+    def __str__(self) -> str:
+        if self.note is not None:
+            return self.note
+        name = Path(self.file).name if self.file else "text"
+        return f"{name}:{self.line}" if self.line else name
+
+
+GIVEN = Source(note="given")
+
+
+class Node:
+    """A mapping, list or scalar with its source. Never changed after it was built."""
+
+    __slots__ = ("source", "value")
+
+    def __init__(self, value: Value, source: Source) -> None:
+        self.value = value
+        self.source = source
+
+    @property
+    def mapping(self) -> dict[str, Node]:
+        """The entries of a mapping; an empty one for anything else."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    def child(self, key: str | int) -> Node | None:
+        """The node one step down, None if there is none."""
+        if isinstance(self.value, dict):
+            return self.value.get(str(key))
+        if isinstance(self.value, list) and isinstance(key, int) and key < len(self.value):
+            return self.value[key]
+        return None
+
+    def find(self, path: Iterable[str | int]) -> Node | None:
+        """The node at `path`, None if there is none."""
+        node: Node | None = self
+        for key in path:
+            node = node.child(key) if node else None
+        return node
+
+    def deepest(self, path: FieldPath) -> tuple[Node, FieldPath]:
+        """The last node on the way to `path`, and how far the way went."""
+        node = self
+        for depth, key in enumerate(path):
+            below = node.child(key)
+            if below is None:
+                return node, path[:depth]
+            node = below
+        return node, path
+
+    def replaced(self, path: FieldPath, value: Node) -> Node:
+        """A copy of this tree with `value` at `path`; mappings on the way are made where they are missing."""
+        if not path:
+            return value
+        below = self.child(path[0]) or Node({}, value.source)
+        changed = below.replaced(path[1:], value)
+        if isinstance(self.value, list) and isinstance(path[0], int):
+            return Node([*self.value[: path[0]], changed, *self.value[path[0] + 1 :]], self.source)
+        return Node({**self.mapping, str(path[0]): changed}, self.source)
+
+    def plain(self) -> Any:
+        """The data without places."""
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        return self.value
+
+
+def field_name(path: Iterable[str | int]) -> str:
+    """A path as it is written: `links.wifi.rate`."""
+    return ".".join(str(part) for part in path)
+
+
+def wrong(tree: Node, path: FieldPath, problem: str, allowed: str | None = None) -> SpecError:
+    """The error for what stands at `path` (or, where nothing stands there, at the deepest node on the way)."""
+    node, _ = tree.deepest(path)
+    source = node.source
+    where = Where(source.file, source.line, source.column, field_name(path) or None)
+    return SpecError(problem, where, allowed=allowed)
+
+
+def given(data: object, source: Source = GIVEN) -> Node:
+    """Python data as a tree whose nodes all have one source."""
+    if isinstance(data, Mapping):
+        return Node({str(key): given(value, source) for key, value in data.items()}, source)
+    if isinstance(data, (list, tuple)):
+        return Node([given(value, source) for value in data], source)
+    if data is None or isinstance(data, (str, int, float, bool)):
+        return Node(data, source)
+    raise SpecError(f"found {type(data).__name__}", allowed="texts, numbers, lists and mappings")
+
+
+def read(path: Path) -> Node:
+    """The tree of a YAML file; SpecError if it cannot be read or is no mapping."""
+    name = str(path)
+    if path.is_dir():
+        raise SpecError("is a directory", Where(name), allowed="a description file")
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise SpecError("there is no such file", Where(name)) from None
+    except UnicodeDecodeError as error:
+        raise SpecError(f"byte {error.start} is not UTF-8", Where(name), allowed="UTF-8 text") from None
+    except OSError as error:
+        raise SpecError(f"cannot be read: {error.strerror}", Where(name)) from None
+    return parse(text, name)
+
+
+def parse(text: str, file: str | None = None) -> Node:
+    """The tree of a YAML text that holds one mapping; SpecError with the place otherwise."""
+    root = parse_value(text, file)
+    if root.value is None:
+        raise SpecError("is empty", Where(file, 1, 1), allowed="a mapping")
+    if not isinstance(root.value, dict):
+        raise wrong(root, (), f"found {kind_of(root.value)}", "a mapping")
+    return root
+
+
+def parse_value(text: str, file: str | None = None) -> Node:
+    """The tree of any one YAML value."""
+    deepest = _bracket_depth(text)
+    if deepest > _DEEPEST:
+        raise SpecError(f"brackets are nested {deepest} deep", Where(file), allowed=f"at most {_DEEPEST}")
+    try:
+        root = yaml.compose(text, _CoreLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = Where(file, mark.line + 1, mark.column + 1) if mark else Where(file)
+        raise SpecError(f"broken YAML: {error.problem or error.context}", where) from None
+    except yaml.YAMLError as error:
+        raise SpecError(f"broken YAML: {getattr(error, 'reason', error)}", Where(file)) from None
+    return _Builder(file).build(root) if root is not None else Node(None, Source(file, 1, 1))
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in the words of a message: `a list`, `'text'`, `12`."""
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    if value is None:
+        return "nothing"
+    text = f"'{value}'" if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def write(data: object) -> str:
+    """YAML that reads back to the same data. `data` holds only what YAML 1.2's core schema knows."""
+    return str(yaml.dump(data, Dumper=_CoreDumper, sort_keys=False, allow_unicode=True, width=120))
+
+
+def _bracket_depth(text: str) -> int:
+    """How deep flow brackets can be nested; counted before parsing, since the C parser recurses."""
+    depth = deepest = 0
+    for bracket in re.findall(r"[\[\]{}]", text):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+class _CoreLoader(yaml.CSafeLoader):
+    """Resolves plain scalars by YAML 1.2's core schema."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}
+
+
+class _CoreDumper(yaml.CSafeDumper):
+    """Quotes what the core schema would read as something else."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 (the signature is PyYAML's)
+        """Write shared values out: anchors help no reader of a description."""
+        return True
+
+
+_CORE_SCALARS = (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", "~nN\0"),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+)
+for _name, _pattern, _first in _CORE_SCALARS:
+    for _class in (_CoreLoader, _CoreDumper):
+        _letters: list[Any] = ["" if letter == "\0" else letter for letter in _first]
+        _class.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", re.compile(rf"^(?:{_pattern})$"), _letters)
+
+
+class _Builder:
+    """Turns PyYAML's nodes into ours; refuses what a description must not hold."""
+
+    def __init__(self, file: str | None) -> None:
+        self._file = file
+        self._open: set[int] = set()
+        self._nodes = 0
+
+    def build(self, node: yaml.Node) -> Node:
+        source = Source(self._file, node.start_mark.line + 1, node.start_mark.column + 1)
+        self._nodes += 1
+        if self._nodes > _MOST_NODES:
+            raise self._wrong(source, f"holds more than {_MOST_NODES} values", "fewer values (aliases count each time)")
+        if isinstance(node, yaml.ScalarNode):
+            return Node(self._scalar(node, source), source)
+        if id(node) in self._open:
+            raise self._wrong(source, "an alias refers to what it is part of")
+        if len(self._open) > _DEEPEST:
+            raise self._wrong(source, f"is nested more than {_DEEPEST} deep")
+        self._open.add(id(node))
+        value = self._mapping(node) if isinstance(node, yaml.MappingNode) else self._list(node, source)
+        self._open.discard(id(node))
+        return Node(value, source)
+
+    def _mapping(self, node: yaml.MappingNode) -> dict[str, Node]:
+        entries: dict[str, Node] = {}
+        for key, value in node.value:
+            place = Source(self._file, key.start_mark.line + 1, key.start_mark.column + 1)
+            if not isinstance(key, yaml.ScalarNode):
+                raise self._wrong(place, "a key is a list or mapping", "a text")
+            if key.value in entries:
+                first = entries[key.value].source
+                raise self._wrong(place, f"the key '{key.value}' is given twice (first in line {first.line})")
+            entries[key.value] = self.build(value)
+        return entries
+
+    def _list(self, node: yaml.Node, source: Source) -> list[Node]:
+        if not isinstance(node, yaml.SequenceNode) or node.tag != "tag:yaml.org,2002:seq":
+            raise self._wrong(source, f"unknown tag {node.tag}", "no tags")
+        return [self.build(item) for item in node.value]
+
+    def _scalar(self, node: yaml.ScalarNode, source: Source) -> Scalar:
+        text: str = node.value
+        match node.tag.removeprefix("tag:yaml.org,2002:"):
+            case "str":
+                return text
+            case "int":
+                return self._int(text, source)
+            case "float":
+                return float(re.sub(r"\.(?=inf|nan)", "", text.lower()))
+            case "bool":
+                return text.lower() == "true"
+            case "null":
+                return None
+            case _:
+                raise self._wrong(source, f"unknown tag {node.tag}", "no tags")
+
+    def _int(self, text: str, source: Source) -> int:
+        if len(text) > _INT_DIGITS:
+            raise self._wrong(source, f"a number of {len(text)} digits", f"at most {_INT_DIGITS}")
+        for prefix, base in (("0o", 8), ("0x", 16)):
+            if text.startswith(prefix):
+                return int(text[2:], base)
+        return int(text)
+
+    @staticmethod
+    def _wrong(source: Source, problem: str, allowed: str | None = None) -> SpecError:
+        return SpecError(problem, Where(source.file, source.line, source.column), allowed=allowed)

@@ -1,0 +1,64 @@
+"""Experiments: the human form, its families, and the resolved form that every back-end gets.
+
+`members(path)` lists the experiments of a description file, `Member.resolve()` and `resolve(experiment)` give the resolved form;
+`Experiment` is the description as a Python object.
+"""
+
+from mptcplab.experiment.description import Experiment
+from mptcplab.experiment.events import Event, Handover, Sequence
+from mptcplab.experiment.flows import (
+    App,
+    Bulk,
+    Cbr,
+    Flow,
+    Iperf3,
+    PathManager,
+    Probe,
+    RequestResponse,
+    ShortFlows,
+    Streaming,
+)
+from mptcplab.experiment.hosts import Behaviour, Host, Interface, NetworkNode
+from mptcplab.experiment.inject import parse_action
+from mptcplab.experiment.links import GilbertElliott, Link, Loss, Medium, Queue
+from mptcplab.experiment.load import Member, load, members
+from mptcplab.experiment.measure import Measure, ProbeSettings, Vary
+from mptcplab.experiment.resolve import SCHEMA, Resolved, resolve
+from mptcplab.experiment.schema import json_schema
+
+__all__ = [
+    "SCHEMA",
+    "App",
+    "Behaviour",
+    "Bulk",
+    "Cbr",
+    "Event",
+    "Experiment",
+    "Flow",
+    "GilbertElliott",
+    "Handover",
+    "Host",
+    "Interface",
+    "Iperf3",
+    "Link",
+    "Loss",
+    "Measure",
+    "Medium",
+    "Member",
+    "NetworkNode",
+    "PathManager",
+    "Probe",
+    "ProbeSettings",
+    "Queue",
+    "RequestResponse",
+    "Resolved",
+    "Sequence",
+    "ShortFlows",
+    "Streaming",
+    "Vary",
+    "json_schema",
+    "load",
+    "members",
+    "parse_action",
+    "resolve",
+]

@@ -1,0 +1,132 @@
+"""What all parts of a description share: the base model, values that differ per direction, one-line forms, names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetJsonSchemaHandler,
+    Tag,
+    model_serializer,
+    model_validator,
+)
+from pydantic.functional_serializers import SerializerFunctionWrapHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from mptcplab.algorithms import nearest
+from mptcplab.units import Duration, Rate
+
+T = TypeVar("T")
+
+Name = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$", max_length=40, description="a name of letters, digits, _ and -"),
+]
+
+
+def described(problem: str, allowed: str | None = None) -> PydanticCustomError:
+    """An error of ours inside a validator; the loader gives it its place."""
+    return PydanticCustomError("described", "{problem}", {"problem": problem, "allowed": allowed})
+
+
+class Model(BaseModel):
+    """A mapping of a description: unknown fields are refused with the nearest known one."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, populate_by_name=True, defer_build=True, use_attribute_docstrings=True
+    )
+
+    @classmethod
+    def field_names(cls) -> list[str]:
+        """The fields as they are written in a description."""
+        return [field.alias or name for name, field in cls.model_fields.items()]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_fields(cls, data: Any) -> Any:
+        if isinstance(data, BaseModel):
+            return data
+        if not isinstance(data, Mapping):
+            raise PydanticCustomError("not_a_mapping", "not a mapping", {"fields": cls.field_names()})
+        for key in data:
+            if key not in cls.model_fields and key not in cls.field_names():
+                raise PydanticCustomError("unknown_field", "unknown field", {"field": key, "fields": cls.field_names()})
+        return data
+
+    def dumped(self) -> dict[str, Any]:
+        """What was given, as plain data."""
+        return self.model_dump(by_alias=True, exclude_unset=True)
+
+
+class Shorthand(Model):
+    """A mapping that may be written as just the value of its main field, named by `shorthand`."""
+
+    shorthand: ClassVar[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_one_line(cls, data: Any) -> Any:
+        return data if isinstance(data, (Mapping, BaseModel)) else {cls.shorthand: data}
+
+    @model_serializer(mode="wrap")
+    def _to_one_line(self, handler: SerializerFunctionWrapHandler) -> Any:
+        full = handler(self)
+        given = {key for key, value in full.items() if value is not None}
+        return full[self.shorthand] if given == {self.shorthand} else full
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        reference = handler(schema)
+        full = handler.resolve_ref_schema(reference)
+        short = full.get("properties", {}).get(cls.shorthand)
+        if short is None:
+            return reference
+        whole = dict(full)
+        full.clear()
+        full.update({"anyOf": [short, whole]})
+        return reference
+
+
+class Directions(Model, Generic[T]):
+    """A value for each direction of a link; a direction left out keeps the default."""
+
+    forward: T | None = None
+    """From the first end of `between` to the second."""
+    backward: T | None = None
+    """From the second end to the first."""
+
+
+def _direction_form(value: object) -> str:
+    each = isinstance(value, Directions) or (isinstance(value, Mapping) and {"forward", "backward"} & set(value))
+    return "<each>" if each else "<same>"
+
+
+# The two forms of a value per direction. A tag in angle brackets is no part of a field's path: `validation` leaves it out.
+SAME, EACH = Tag("<same>"), Tag("<each>")
+BY_DIRECTION = Discriminator(_direction_form)
+
+RatePerDirection = Annotated[Annotated[Rate, SAME] | Annotated[Directions[Rate], EACH], BY_DIRECTION]
+DurationPerDirection = Annotated[Annotated[Duration, SAME] | Annotated[Directions[Duration], EACH], BY_DIRECTION]
+BoolPerDirection = Annotated[Annotated[bool, SAME] | Annotated[Directions[bool], EACH], BY_DIRECTION]
+TextPerDirection = Annotated[Annotated[str, SAME] | Annotated[Directions[str], EACH], BY_DIRECTION]
+
+
+def one_of(model: Model, fields: list[str], what: str) -> str:
+    """The one field of `fields` that is given; the error says what the choice is for."""
+    chosen = [name for name in fields if getattr(model, name) is not None]
+    if len(chosen) != 1:
+        found = " and ".join(chosen) or "none of them"
+        raise described(f"{what} needs exactly one kind, found {found}", ", ".join(name.rstrip("_") for name in fields))
+    return chosen[0]
+
+
+def nearest_hint(name: str, known: list[str]) -> str:
+    """`; did you mean 'x'?` or nothing."""
+    close = nearest(name, known)
+    return f", did you mean '{close}'?" if close else ""

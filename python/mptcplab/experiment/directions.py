@@ -1,0 +1,145 @@
+"""One direction of a link as integers: what the contract calls a Direction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from mptcplab.experiment.base import Directions, described
+from mptcplab.experiment.links import DISCIPLINE_SETTINGS, Link, LinkSettings, Loss, Queue
+from mptcplab.units import NANOS_PER_SECOND, Duration, Probability, Rate
+
+Side: TypeAlias = Literal["forward", "backward"]
+SIDES: tuple[Side, Side] = ("forward", "backward")
+Direction: TypeAlias = dict[str, Any]
+
+_OVERHEADS = {"frame": 14, "ethernet": 38, "ip": 0}
+_LEAST_PACKETS = 10
+_MOST_OPPORTUNITIES = 5_000_000
+
+
+def pick(value: Any, side: Side, default: Any = None) -> Any:
+    """The value of one direction; the default where that direction was left out."""
+    if not isinstance(value, Directions):
+        return value
+    chosen = getattr(value, side)
+    return default if chosen is None else chosen
+
+
+def resolved(link: Link, side: Side, medium: tuple[Rate | None, int] | None, base: Path) -> Direction:
+    """One direction of a link. `medium` is the shared rate and overhead if it is on one; trace files are relative to `base`."""
+    rate = pick(link.rate, side)
+    trace = pick(link.trace, side)
+    overhead = overhead_bytes(pick(link.overhead, side, "frame"))
+    if medium is not None:
+        rate, overhead = medium[0] or rate, medium[1]
+    delay = _delay(link, side)
+    loss_at = pick(link.loss_at, side) or ("ingress" if medium is None else "egress")
+    result: Direction = {
+        "rate_bps": None if rate is None else int(rate),
+        "overhead_bytes": overhead,
+        "delay_ns": delay,
+        "jitter_ns": int(pick(link.jitter, side, Duration(0))),
+        "reorder": pick(link.reorder, side, False),
+        "loss": loss(pick(link.loss, side, Loss(probability=Probability(0)))),
+        "loss_at": loss_at,
+        "queue": None,
+        "trace": None if trace is None else read_trace(trace, base),
+    }
+    round_trip = int(link.bdp_rtt) if link.bdp_rtt is not None else 2 * delay
+    result["queue"] = queue(pick(link.queue, side, Queue()), capacity_bps(result), round_trip, int(link.mtu) + overhead)
+    return result
+
+
+def overhead_bytes(overhead: str | int) -> int:
+    """Bytes that `rate` counts per packet beyond the IP packet."""
+    return overhead if isinstance(overhead, int) else _OVERHEADS[overhead]
+
+
+def _delay(link: LinkSettings, side: Side) -> int:
+    if link.rtt is not None:
+        # An odd number of nanoseconds must not be lost.
+        return int(link.rtt) // 2 if side == "forward" else int(link.rtt) - int(link.rtt) // 2
+    return int(pick(link.delay, side, Duration(0)))
+
+
+def loss(loss: Loss) -> dict[str, Any]:
+    """The loss model of one direction."""
+    if loss.gilbert_elliott is not None:
+        chain = loss.gilbert_elliott
+        names = ("good_to_bad", "bad_to_good", "loss_good", "loss_bad")
+        return {"kind": "gilbert_elliott"} | {name: float(getattr(chain, name)) for name in names}
+    if loss.packets is not None:
+        return {"kind": "list", "packets": sorted(set(loss.packets))}
+    if not loss.probability:
+        return {"kind": "none"}
+    return {"kind": "bernoulli", "probability": float(loss.probability)}
+
+
+def queue(queue: Queue, rate_bps: int | None, round_trip_ns: int, packet_bytes: int) -> dict[str, Any]:
+    """The queue of one direction; a limit in `bdp` becomes bytes, at least 10 full packets."""
+    limit = queue.limit
+    limit_bytes = None if limit.bytes is None else int(limit.bytes)
+    if limit.products is not None:
+        if rate_bps is None:
+            raise described(f"queue {limit} needs a rate", "packets or bytes where a link has no rate")
+        product = limit.products * rate_bps * round_trip_ns / (8 * NANOS_PER_SECOND)
+        limit_bytes = max(int(product), _LEAST_PACKETS * packet_bytes)
+    limits = {"limit_packets": limit.packets, "limit_bytes": limit_bytes}
+    return {"kind": queue.discipline, **limits, **_discipline(queue, limits, packet_bytes)}
+
+
+def _discipline(queue: Queue, limits: dict[str, int | None], packet_bytes: int) -> dict[str, Any]:
+    known = DISCIPLINE_SETTINGS[queue.discipline]
+    values = {
+        name: default if getattr(queue, name) is None else getattr(queue, name) for name, default in known.items()
+    }
+    if queue.discipline == "red":
+        held = limits["limit_bytes"] or (limits["limit_packets"] or 0) * packet_bytes
+        values["min"] = held // 4 if values["min"] is None else values["min"]
+        values["max"] = held * 3 // 4 if values["max"] is None else values["max"]
+        if int(values["min"]) >= int(values["max"]):  # type: ignore[call-overload]
+            raise described(f"red: min {values['min']} is not below max {values['max']}")
+    return dict(_with_unit(name, value) for name, value in values.items())
+
+
+def _with_unit(name: str, value: Any) -> tuple[str, int | float]:
+    if isinstance(value, Duration):
+        return f"{name}_ns", int(value)
+    if isinstance(value, Probability):
+        return name, float(value)
+    return (name if name == "flows" else f"{name}_bytes"), int(value)
+
+
+def read_trace(name: str, base: Path) -> dict[str, Any]:
+    """A file of delivery opportunities: one integer millisecond per line, ascending; the last one is the period."""
+    path = base / name
+    try:
+        lines = path.read_text("ascii").split()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not text"
+        raise described(f"trace {name} cannot be read: {why}", "a file beside the description") from None
+    if not lines or len(lines) > _MOST_OPPORTUNITIES:
+        raise described(f"trace {name} has {len(lines)} lines", f"1 to {_MOST_OPPORTUNITIES}")
+    times = [_millisecond(name, number, line) for number, line in enumerate(lines, 1)]
+    if any(later < earlier for earlier, later in zip(times, times[1:], strict=False)) or times[-1] == 0:
+        raise described(f"trace {name} goes back in time or ends at 0", "ascending milliseconds")
+    period = times[-1] * 1_000_000
+    # The opportunity at the end of the period is the one at the start of the next.
+    opportunities = sorted(time * 1_000_000 % period for time in times)
+    return {"opportunities_ns": opportunities, "period_ns": period, "opportunity_bytes": 1500}
+
+
+def _millisecond(name: str, number: int, line: str) -> int:
+    if not (line.isascii() and line.isdigit() and len(line) < 10):
+        raise described(f"trace {name}, line {number}: found '{line[:20]}'", "a whole number of milliseconds")
+    return int(line)
+
+
+def capacity_bps(direction: Direction) -> int | None:
+    """The rate, or the mean rate of the trace; None without either."""
+    if direction["trace"] is None:
+        rate: int | None = direction["rate_bps"]
+        return rate
+    trace = direction["trace"]
+    return len(trace["opportunities_ns"]) * trace["opportunity_bytes"] * 8 * NANOS_PER_SECOND // int(trace["period_ns"])

@@ -1,0 +1,215 @@
+"""A flow's paths through the network, and what they can carry."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mptcplab.experiment import ceilings, directions
+from mptcplab.experiment.base import described, nearest_hint
+from mptcplab.experiment.ceilings import Capacity, Packets
+from mptcplab.experiment.description import Experiment
+from mptcplab.experiment.flows import App, Flow
+from mptcplab.experiment.names import expanded
+from mptcplab.experiment.patterns import SingleFlow
+from mptcplab.topology import Hop, Network, Port, Route
+
+_DEFAULT_PORTS = 2
+
+
+class FlowPaths:
+    """Finds the paths of flows over one network."""
+
+    def __init__(self, network: Network, links: Sequence[dict[str, Any]], experiment: Experiment) -> None:
+        self._network = network
+        self._links = {link["id"]: link for link in links}
+        self._media = {name: medium.rate for name, medium in experiment.media.items()}
+        self._mtu = {name: int(link.mtu) for name, link in experiment.links.items()}
+        self._all_pairs = experiment.reachability == "all_pairs"
+
+    def with_paths(self, single: SingleFlow) -> dict[str, Any]:
+        """The resolved flow; raises (with `described`) where there is no path."""
+        flow = single.settings
+        found = self._ordered(list(self._found(single)), flow)
+        if not found:
+            raise described(
+                f"there is no path from {single.sender} to {single.receiver}",
+                "hosts joined by links, switches or routers",
+            )
+        used = found if flow.transport == "mptcp" else found[:1]
+        packets = self._packets(flow, used)
+        capacities = [self._capacities(route, packets) for _, _, route in used]
+        paths = [self._path(*ends, capacity) for ends, capacity in zip(used, capacities, strict=True)]
+        return {**_settings(single), "paths": paths, "ceiling_bps": ceilings.flow_ceiling(capacities)}
+
+    def _packets(self, flow: Flow, used: Sequence[tuple[Port, Port, Route]]) -> Packets:
+        mtu = min(self._mtu[hop.link] for _, _, route in used for hop in route)
+        datagram = flow.app.cbr or flow.app.probe
+        return ceilings.full_packets(flow.transport, mtu, int(datagram.size) if datagram else None)
+
+    # ---- which paths ----
+
+    def _found(self, single: SingleFlow) -> Iterator[tuple[Port, Port, Route]]:
+        via = self._via(single)
+        for local in self._network.ports_of(single.sender):
+            for remote in self._network.ports_of(single.receiver):
+                if via is None or (_admits(via, local) and _admits(via, remote)):
+                    yield from ((local, remote, route) for route in self._routes(single, local, remote))
+
+    def _via(self, single: SingleFlow) -> dict[str, set[str]] | None:
+        """The interfaces that may be used, by host; a host that `via` does not name may use all."""
+        if single.settings.via is None:
+            return None
+        allowed: dict[str, set[str]] = {}
+        for name in expanded(single.settings.via):
+            port = self._network.ports.get(name)
+            if port is None or port.node not in (single.sender, single.receiver):
+                known = [port.id for end in (single.sender, single.receiver) for port in self._network.ports_of(end)]
+                raise described(
+                    f"via: '{name}' is no interface of this flow's hosts{nearest_hint(name, known)}", ", ".join(known)
+                )
+            allowed.setdefault(port.node, set()).add(name)
+        return allowed
+
+    def _routes(self, single: SingleFlow, local: Port, remote: Port) -> list[Route]:
+        flow = single.settings
+        if flow.routes is not None:
+            given = (self._network.route_through(local, nodes, remote) for nodes in flow.routes)
+            return [route for route in given if route is not None]
+        routes = self._network.routes(local, remote)
+        if not routes and self._all_pairs:
+            # The peer answers to any of its addresses on the link that the packet arrives on.
+            others = (self._network.routes(local, other) for other in self._network.ports_of(remote.node))
+            routes = next((found for found in others if found), [])
+        if len(routes) < 2:
+            return routes
+        # Equal routes are shared out by a hash of the flow, as ECMP does; further ones serve subflows between the same addresses.
+        first = zlib.crc32(f"{single.id}/{local.id}/{remote.id}".encode()) % len(routes)
+        return [*routes[first:], *routes[:first]][: _subflows_per_pair(flow)]
+
+    def _ordered(self, found: list[tuple[Port, Port, Route]], flow: Flow) -> list[tuple[Port, Port, Route]]:
+        """The primary path first."""
+        if flow.primary is None or not found:
+            return found
+        if flow.primary not in self._links and flow.primary not in self._network.ports:
+            known = [*self._links, *self._network.ports]
+            raise described(
+                f"primary: there is no link or interface '{flow.primary}'{nearest_hint(flow.primary, known)}",
+                ", ".join(known),
+            )
+        primary = [path for path in found if flow.primary in (path[0].id, path[1].id, *(hop.link for hop in path[2]))]
+        if not primary:
+            raise described(
+                f"primary: '{flow.primary}' is on no path of this flow",
+                ", ".join(hop.link for path in found for hop in path[2]),
+            )
+        return [primary[0], *(path for path in found if path is not primary[0])]
+
+    # ---- what they carry ----
+
+    def _path(self, local: Port, remote: Port, route: Route, capacities: Sequence[Capacity]) -> dict[str, Any]:
+        rates = [rate for hop in route if (rate := self._rate(hop)) is not None]
+        there = sum(self._direction(hop)["delay_ns"] for hop in route)
+        back = sum(self._direction(hop)["delay_ns"] for hop in self._return(local, remote, route))
+        return {
+            "local": local.id,
+            "remote": remote.id,
+            "hops": [{"link": hop.link, "direction": _side(hop)} for hop in route],
+            "rate_bps": min(rates, default=None),
+            "ceiling_bps": ceilings.path_ceiling(capacities),
+            "rtt_ns": there + back,
+        }
+
+    def _return(self, local: Port, remote: Port, route: Route) -> Route:
+        """The way of acknowledgments: the same links, or (all_pairs) those of the other address."""
+        if route[-1].link == remote.link:
+            return tuple(Hop(hop.link, not hop.forward) for hop in route)
+        others = (self._network.routes(remote, other) for other in self._network.ports_of(local.node))
+        return next((routes[0] for routes in others if routes), tuple(Hop(hop.link, not hop.forward) for hop in route))
+
+    def _direction(self, hop: Hop) -> dict[str, Any]:
+        direction: dict[str, Any] = self._links[hop.link][_side(hop)]
+        return direction
+
+    def _rate(self, hop: Hop) -> int | None:
+        return directions.capacity_bps(self._direction(hop))
+
+    def _capacities(self, route: Route, packets: Packets) -> list[Capacity]:
+        return [
+            Capacity(self._resource(hop), packets.ceiling(rate, self._direction(hop)["overhead_bytes"]))
+            for hop in route
+            if (rate := self._rate(hop)) is not None
+        ]
+
+    def _resource(self, hop: Hop) -> str:
+        """What is shared: a medium with a rate of its own, or one direction of a link."""
+        medium = self._links[hop.link]["medium"]
+        if medium is not None and self._media[medium] is not None:
+            return f"medium {medium}"
+        return f"link {hop.link} {_side(hop)}"
+
+
+def _admits(via: dict[str, set[str]], port: Port) -> bool:
+    return port.node not in via or port.id in via[port.node]
+
+
+def _side(hop: Hop) -> str:
+    return "forward" if hop.forward else "backward"
+
+
+def _subflows_per_pair(flow: Flow) -> int:
+    """Subflows between one pair of addresses."""
+    if flow.transport != "mptcp":
+        return 1
+    ports = [manager.subflows or _DEFAULT_PORTS for manager in flow.path_manager if manager.name == "n_diff_ports"]
+    return max(ports, default=1)
+
+
+def _settings(single: SingleFlow) -> dict[str, Any]:
+    flow = single.settings
+    multipath = flow.transport == "mptcp"
+    return {
+        "id": single.id,
+        "group": single.group,
+        "from": single.sender,
+        "to": single.receiver,
+        "opened_by": flow.opened_by,
+        "transport": flow.transport,
+        "app": _app(flow.app),
+        "cc": [] if flow.transport == "udp" else list(flow.cc),
+        "scheduler": list(flow.scheduler) if multipath else [],
+        "path_manager": [_path_manager(manager.name, manager.subflows) for manager in flow.path_manager]
+        if multipath
+        else [],
+        "start_ns": int(flow.start),
+        "via": None if flow.via is None else expanded(flow.via),
+    }
+
+
+def _path_manager(name: str, subflows: int | None) -> dict[str, Any]:
+    return {"name": name, "subflows": subflows or _DEFAULT_PORTS} if name == "n_diff_ports" else {"name": name}
+
+
+# Names in the description -> names with units in the resolved form.
+_APP_UNITS = {
+    "rate": "rate_bps",
+    "size": "size_bytes",
+    "duration": "duration_ns",
+    "every": "every_ns",
+    "request": "request_bytes",
+    "response": "response_bytes",
+    "poisson": "poisson_mean_ns",
+    "bitrate": "bitrate_bps",
+    "startup": "startup_ns",
+}
+
+
+def _app(app: App) -> dict[str, Any]:
+    if app.command is not None:
+        return {"kind": "command", "argv": list(app.command)}
+    chosen = getattr(app, app.kind)
+    values = {_APP_UNITS.get(name, name): getattr(chosen, name) for name in type(chosen).model_fields}
+    return {"kind": app.kind} | {
+        name: int(value) if isinstance(value, int) else value for name, value in values.items()
+    }

@@ -1,0 +1,295 @@
+"""Flows and their applications."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, GetJsonSchemaHandler, WithJsonSchema, model_serializer, model_validator
+from pydantic.functional_validators import BeforeValidator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from mptcplab import algorithms
+from mptcplab.experiment.base import Model, described, nearest_hint, one_of
+from mptcplab.units import Duration, Rate, Size
+
+
+class Bulk(Model):
+    """Data as fast as it goes."""
+
+    bytes: Size | None = Field(
+        None, description="how much; without bytes and duration, until the run ends", examples=["15MB"]
+    )
+    duration: Duration | None = None
+    """How long, from the start of the flow."""
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Bulk:
+        if self.bytes is not None and self.duration is not None:
+            raise described("has both bytes and duration", "one of them")
+        return self
+
+
+class Cbr(Model):
+    """Datagrams at a constant rate."""
+
+    rate: Rate
+    """Payload bits per second."""
+    size: Size = Size(1472)
+    """Payload of a datagram."""
+    duration: Duration | None = None
+    """How long; without it until the run ends."""
+
+
+class Probe(Model):
+    """Datagrams that the other side echoes: round-trip time and loss."""
+
+    every: Duration = Duration("1ms")
+    """Time between two."""
+    size: Size = Size(64)
+    """Payload of a datagram."""
+    duration: Duration | None = None
+    """How long; without it until the run ends."""
+
+
+class RequestResponse(Model):
+    """One request after the other, each sent when the response to the one before is complete."""
+
+    request: Size
+    """Bytes of a request."""
+    response: Size
+    """Bytes of a response."""
+    count: Annotated[int, Field(ge=1)] | None = None
+    """How many; without count and duration, until the run ends."""
+    duration: Duration | None = None
+    """How long."""
+
+
+class ShortFlows(Model):
+    """New connections of a fixed size, at fixed or random intervals."""
+
+    bytes: Size
+    """Data of each connection."""
+    every: Duration | None = None
+    """Time between two starts."""
+    poisson: Duration | None = None
+    """Mean time between two starts, exponentially distributed."""
+
+    @model_validator(mode="after")
+    def _one_arrival(self) -> ShortFlows:
+        one_of(self, ["every", "poisson"], "short_flows")
+        return self
+
+
+class Streaming(Model):
+    """Data at the rate of a stream, after a start-up buffer as fast as it goes."""
+
+    bitrate: Rate
+    """Bits per second of the stream."""
+    startup: Duration = Duration("2s")
+    """Playing time that is buffered first."""
+
+
+class Iperf3(Model):
+    """The iperf3 program (kernel back-end)."""
+
+    args: list[str] = []
+    """Arguments of the client, beyond addresses and port."""
+
+
+class App(Model):
+    """The application of a flow: exactly one of these."""
+
+    bulk: Bulk | None = None
+    """Data as fast as it goes."""
+    cbr: Cbr | None = None
+    """Datagrams at a constant rate."""
+    probe: Probe | None = None
+    """Echoed datagrams."""
+    request_response: RequestResponse | None = None
+    """Requests and responses in turn."""
+    short_flows: ShortFlows | None = None
+    """Many short connections."""
+    streaming: Streaming | None = None
+    """A paced stream."""
+    iperf3: Iperf3 | None = None
+    """The iperf3 program."""
+    command: Annotated[list[str], Field(min_length=1)] | None = None
+    """Any program, run at the sending host: its argument vector."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, data: Any) -> Any:
+        return {data: {}} if isinstance(data, str) else data
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> App:
+        one_of(self, list(type(self).model_fields), "app")
+        return self
+
+    @property
+    def kind(self) -> str:
+        """Which application it is."""
+        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+
+def _algorithm(family: algorithms.Family, name: object) -> str:
+    """Our name of an algorithm; a path to user code is kept as given."""
+    if not isinstance(name, str):
+        raise described(f"found {name!r}", f"the name of a {family.kind}")
+    if name.startswith(("./", "/")):
+        return name
+    found = family.find(name)
+    if found is None:
+        known = [*family.names, *family.aliases]
+        raise described(f"unknown {family.kind} '{name}'{nearest_hint(name, known)}", ", ".join(family.names))
+    return found
+
+
+def _preference(family: algorithms.Family) -> BeforeValidator:
+    """One name or a list in order of preference, normalised."""
+
+    def normalised(value: object) -> list[str]:
+        names = value if isinstance(value, (list, tuple)) else [value]
+        if not names:
+            raise described("the list is empty", f"at least one {family.kind}")
+        return [_algorithm(family, name) for name in names]
+
+    return BeforeValidator(normalised)
+
+
+def _preference_schema(family: algorithms.Family) -> WithJsonSchema:
+    """Any text is allowed (aliases, user code); the known names are offered for completion."""
+    one = {"anyOf": [{"enum": list(family.names)}, {"type": "string"}]}
+    return WithJsonSchema({"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]})
+
+
+class PathManager(Model):
+    """A path manager and its parameters."""
+
+    name: str
+    """Its name."""
+    subflows: Annotated[int, Field(ge=1, le=64)] | None = None
+    """n_diff_ports: subflows per pair of addresses (default 2)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_one_line(cls, data: Any) -> Any:
+        if isinstance(data, str):
+            return {"name": _algorithm(algorithms.PATH_MANAGER, data)}
+        if isinstance(data, dict) and len(data) == 1 and isinstance(next(iter(data.values())), dict):
+            name, settings = next(iter(data.items()))
+            return {"name": _algorithm(algorithms.PATH_MANAGER, name), **settings}
+        return data
+
+    @model_validator(mode="after")
+    def _settings_have_effect(self) -> PathManager:
+        if self.subflows is not None and self.name != "n_diff_ports":
+            raise described(f"'subflows' has no effect on path manager {self.name}", "subflows of n_diff_ports")
+        return self
+
+    @model_serializer
+    def _to_one_line(self) -> Any:
+        return self.name if self.subflows is None else {self.name: {"subflows": self.subflows}}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        subflows = {"type": "object", "properties": {"subflows": {"type": "integer", "minimum": 1}}}
+        with_settings = {"type": "object", "properties": {"n_diff_ports": subflows}, "additionalProperties": False}
+        return {"anyOf": [{"enum": list(algorithms.PATH_MANAGER.names)}, {"type": "string"}, with_settings]}
+
+
+def _listed(value: object) -> object:
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
+OneOrMore = BeforeValidator(_listed)
+
+
+class Flow(Model):
+    """Data from one host to another, or many such by a pattern."""
+
+    profile: str | list[str] | None = Field(None, description="defaults for this flow")
+    from_: str | None = Field(None, alias="from", description="the host that sends")
+    to: str | None = None
+    """The host that receives."""
+    pattern: Literal["all_to_all", "permutation", "incast", "stride"] | None = None
+    """Instead of `from` and `to`: flows between `hosts`, named NAME.A-B. `incast` goes to `to`."""
+    hosts: list[str] | None = Field(None, description="the hosts of the pattern; ranges expand", examples=[["h[1-16]"]])
+    stride: Annotated[int, Field(ge=1)] | None = None
+    """stride: host i sends to host i + stride."""
+    opened_by: Literal["from", "to"] = "from"
+    """Which side connects; only that side opens subflows."""
+    transport: Literal["udp", "tcp", "mptcp"] = "mptcp"
+    """The protocol."""
+    app: App = App(bulk=Bulk())
+    """What the flow carries."""
+    cc: Annotated[list[str], _preference(algorithms.CC), _preference_schema(algorithms.CC)] = ["cubic"]
+    """Congestion control: a name, or a list in order of preference. A substitution is recorded."""
+    scheduler: Annotated[list[str], _preference(algorithms.SCHEDULER), _preference_schema(algorithms.SCHEDULER)] = [
+        "kernel_default"
+    ]
+    """Packet scheduler, likewise."""
+    path_manager: Annotated[list[PathManager], OneOrMore] = [PathManager(name="kernel_endpoints")]
+    """Path manager, likewise: a name, or {n_diff_ports: {subflows: 3}}."""
+    primary: str | None = Field(
+        None, description="link or interface of the first subflow; default the first path", examples=["wifi"]
+    )
+    via: Annotated[list[str], OneOrMore] | None = Field(
+        None, description="only these interfaces", examples=[["client.wlan0"]]
+    )
+    routes: list[list[str]] | None = Field(
+        None,
+        description="instead of shortest paths: the nodes between the two hosts, in order",
+        examples=[[["uk", "hr", "de"]]],
+    )
+    start: Duration = Duration(0)
+    """When it starts."""
+    parallel: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Number of such flows: NAME.1, NAME.2 .."""
+    direction: Literal["one_way", "both"] = "one_way"
+    """`both`: NAME.up as given and NAME.down the other way."""
+
+    @model_validator(mode="after")
+    def _ends(self) -> Flow:
+        if self.pattern is None:
+            missing = [name for name, end in (("from", self.from_), ("to", self.to)) if end is None]
+            if missing:
+                raise described(f"'{missing[0]}' is missing", "from and to, or pattern and hosts")
+            if self.from_ == self.to:
+                raise described(f"from and to are both {self.to}", "two hosts")
+        self._check_pattern()
+        return self
+
+    def _check_pattern(self) -> None:
+        if (self.pattern is None) != (self.hosts is None):
+            raise described("pattern and hosts belong together", "both or none")
+        if self.pattern is not None and self.from_ is not None:
+            raise described(f"'from' has no meaning beside pattern {self.pattern}", "hosts")
+        if (self.pattern == "incast") != (self.to is not None) and self.pattern is not None:
+            raise described("'to' belongs to pattern incast, and incast needs it", "to: HOST with incast only")
+        if (self.pattern == "stride") != (self.stride is not None):
+            raise described("'stride' belongs to pattern stride, and stride needs it", "stride: N with pattern: stride")
+
+    @model_validator(mode="after")
+    def _settings_have_effect(self) -> Flow:
+        for name, transports in MEANINGFUL.items():
+            if name in self.model_fields_set and self.transport not in transports:
+                raise described(
+                    f"'{name}' has no effect on transport {self.transport}", f"with {' or '.join(transports)}"
+                )
+        if self.transport == "udp" and self.app.kind in ("bulk", "request_response", "short_flows", "streaming"):
+            raise described(
+                f"app {self.app.kind} needs a stream, transport is udp",
+                "tcp or mptcp; over udp cbr, probe, iperf3, command",
+            )
+        return self
+
+
+# Settings that only some transports have.
+MEANINGFUL: dict[str, tuple[str, ...]] = {
+    "cc": ("tcp", "mptcp"),
+    "scheduler": ("mptcp",),
+    "path_manager": ("mptcp",),
+    "opened_by": ("tcp", "mptcp"),
+}

@@ -1,0 +1,135 @@
+"""`topology:` in a description: settings of the generators, and what they make."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from mptcplab import topology
+from mptcplab.document import Node
+from mptcplab.experiment.base import Model, Name, described, one_of
+from mptcplab.experiment.links import RIVALS, LinkSettings
+
+
+class FatTree(LinkSettings):
+    """A k-ary fat tree: hosts h1 .., routers edgeP-I, aggP-I, core1 .., links named by their ends. Settings of links beside `k`."""
+
+    k: Annotated[int, Field(ge=2, le=32, multiple_of=2)]
+    """Ports per router; k^3/4 hosts."""
+
+
+class ParallelLinks(LinkSettings):
+    """Two hosts joined by link1 .. linkN, from eth1 .. ethN. Settings of links beside `n` and `between`."""
+
+    n: Annotated[int, Field(ge=1, le=200)]
+    """How many links."""
+    between: list[Name] = Field(["client", "server"], min_length=2, max_length=2, description="the two hosts")
+
+
+class Dumbbell(Model):
+    """Hosts left1 .. and right1 .. on routers west and east, joined by the link `bottleneck`."""
+
+    left: Annotated[int, Field(ge=1, le=200)]
+    """Hosts on the left."""
+    right: Annotated[int, Field(ge=1, le=200)]
+    """Hosts on the right."""
+    bottleneck: LinkSettings
+    """The link in the middle."""
+    access: LinkSettings = LinkSettings()
+    """The links of the hosts, named like them."""
+
+
+class Star(LinkSettings):
+    """Hosts h1 .. hN on the switch `hub`, by link1 .. linkN. Settings of links beside `n`."""
+
+    n: Annotated[int, Field(ge=2, le=250)]
+    """How many hosts."""
+
+
+class FullMesh(LinkSettings):
+    """Hosts h1 .. hN, each pair joined by a link hA-hB; ethB of host A leads to host B. Settings of links beside `n`."""
+
+    n: Annotated[int, Field(ge=2, le=50)]
+    """How many hosts."""
+
+
+class Topology(Model):
+    """Hosts, nodes and links made by a generator: exactly one of these. Hand-written ones may stand beside them."""
+
+    fattree: FatTree | None = None
+    """A k-ary fat tree."""
+    parallel_links: ParallelLinks | None = None
+    """Two hosts with several links."""
+    dumbbell: Dumbbell | None = None
+    """Two groups of hosts and a bottleneck."""
+    star: Star | None = None
+    """Hosts on a switch."""
+    full_mesh: FullMesh | None = None
+    """Each host joined to each."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Topology:
+        one_of(self, list(type(self).model_fields), "topology")
+        return self
+
+    def blueprint(self) -> topology.Blueprint:
+        """What the generator makes."""
+        if self.fattree:
+            return topology.fattree(self.fattree.k)
+        if self.parallel_links:
+            return topology.parallel_links(self.parallel_links.n, self.parallel_links.between)
+        if self.dumbbell:
+            return topology.dumbbell(self.dumbbell.left, self.dumbbell.right)
+        if self.star:
+            return topology.star(self.star.n)
+        if self.full_mesh:
+            return topology.full_mesh(self.full_mesh.n)
+        raise described("topology is empty")
+
+
+_OWN_FIELDS = ("k", "n", "between", "left", "right", "bottleneck", "access")
+
+
+def expanded(tree: Node, settings: Topology, section: Node) -> Node:
+    """The tree with the generator's hosts, nodes and links; what the description says of one of them by name goes over it."""
+    generator = next(iter(section.mapping.values()))
+    plan = settings.blueprint()
+    empty = Node({}, section.source)
+    made: dict[str, dict[str, Node]] = {
+        "hosts": dict.fromkeys(plan.hosts, empty),
+        "nodes": {name: _mapping(section, kind=Node(kind, section.source)) for name, kind in plan.nodes.items()},
+        "links": {link.id: _link(generator, link) for link in plan.links},
+    }
+    result = tree
+    for group, entities in made.items():
+        beside = tree.child(group) or empty
+        result = result.replaced((group,), Node(_over(entities, beside), beside.source))
+    return result
+
+
+def _over(made: dict[str, Node], written: Node) -> dict[str, Node]:
+    together = dict(made)
+    for name, node in written.mapping.items():
+        entity = made.get(name)
+        if entity is None or not isinstance(node.value, dict):
+            together[name] = node
+            continue
+        rivals = {rival for key in node.value for rival in RIVALS.get(key, ())}
+        kept = {key: field for key, field in entity.mapping.items() if key not in rivals}
+        together[name] = Node({**kept, **node.value}, node.source)
+    return together
+
+
+def _mapping(section: Node, **fields: Node) -> Node:
+    return Node(dict(fields), section.source)
+
+
+def _link(generator: Node, link: topology.PlannedLink) -> Node:
+    """A link with the settings of its role; they keep their places in the file."""
+    settings = generator.child(link.role) or generator
+    if link.role == "access" and settings is generator:
+        settings = Node({}, generator.source)
+    fields = {key: node for key, node in settings.mapping.items() if key not in _OWN_FIELDS}
+    ends = Node([Node(end, generator.source) for end in link.ends], generator.source)
+    return Node({"between": ends, **fields}, generator.source)

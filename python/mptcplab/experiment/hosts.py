@@ -1,0 +1,98 @@
+"""Hosts and the nodes between them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mptcplab.experiment.base import Model, Name, Shorthand
+from mptcplab.units import Duration, Size
+
+
+class Behaviour(Shorthand):
+    """How the stack meets failures: a preset, and each of its parameters where it differs."""
+
+    shorthand = "preset"
+
+    preset: Literal["mainline", "oot"] = "mainline"
+    """`mainline` is today's Linux; `oot` the out-of-tree kernel of the papers."""
+    failed_after: Literal["first_rto", "stale"] | None = None
+    """When a subflow is taken for failed: at its first retransmission timeout, or after `stale_intervals` more."""
+    stale_intervals: Annotated[int, Field(ge=0, le=1000)] | None = None
+    """Intervals without progress until a subflow is stale."""
+    reinjection: Literal["none", "on_rto", "on_stale", "on_close", "opportunistic"] | None = None
+    """When data of one subflow is sent again over others."""
+    reinject_whole_queue: bool | None = None
+    """Whether the whole queue is sent again, or only what the failed subflow carried."""
+    path_manager_delay: Duration | None = None
+    """How long after an address event the path manager acts."""
+    subflow_order: Literal["newest_first", "oldest_first"] | None = None
+    """The order in which the scheduler sees subflows: it breaks ties."""
+
+
+PRESETS: dict[str, dict[str, object]] = {
+    "mainline": {
+        "failed_after": "stale",
+        "stale_intervals": 4,
+        "reinjection": "on_stale",
+        "reinject_whole_queue": True,
+        "path_manager_delay": Duration(0),
+        "subflow_order": "oldest_first",
+    },
+    "oot": {
+        "failed_after": "first_rto",
+        "stale_intervals": 0,
+        "reinjection": "on_rto",
+        "reinject_whole_queue": False,
+        "path_manager_delay": Duration("500ms"),
+        "subflow_order": "newest_first",
+    },
+}
+
+
+class Interface(Model):
+    """Settings of an interface that a link declares."""
+
+    address: str | list[str] | None = Field(
+        None, description="instead of the next free one; IPv4, IPv6 or both", examples=["10.9.0.1/24", "fd00:9::1/64"]
+    )
+    up: bool = True
+    """Whether it is up at the start."""
+
+
+class Host(Model):
+    """An end of flows. It does not forward."""
+
+    profile: str | list[str] | None = Field(None, description="defaults for this host")
+    stack: Literal["backend", "kernel", "userspace"] = "backend"
+    """Whose TCP it runs: the back-end's own, the kernel's, or ours."""
+    mptcp: bool = True
+    """Whether it speaks MPTCP; an mptcp flow to a host that does not falls back to TCP."""
+    one_at_a_time: bool = False
+    """Only one interface is used at a time, as on a phone."""
+    syn_retries: Annotated[int, Field(ge=0, le=255)] = 3
+    """SYNs with MP_CAPABLE that go unanswered before it falls back to TCP."""
+    syn_linear_timeouts: Annotated[int, Field(ge=0, le=255)] = 4
+    """SYN retransmissions at the initial timeout, before it doubles."""
+    checksum: bool = False
+    """DSS checksums."""
+    rcvbuf: Size = Size("6MiB")
+    """Receive buffer, up to which autotuning goes."""
+    sndbuf: Size = Size("4MiB")
+    """Send buffer, up to which autotuning goes."""
+    initial_window: Annotated[int, Field(ge=1, le=1000)] = 10
+    """Initial congestion window, in segments."""
+    first_hop: Literal["network", "host"] = "network"
+    """Where the first queue is: in the network, or in the host, which then feels back-pressure."""
+    behaviour: Behaviour = Behaviour()
+    """How it meets failures."""
+    interfaces: dict[Name, Interface] = {}
+    """Addresses and initial states of interfaces; they are declared by the links that name them."""
+
+
+class NetworkNode(Model):
+    """What stands between hosts: a router joins subnets, a switch or access point extends one."""
+
+    kind: Literal["router", "switch", "ap"]
+    """Routers forward packets, switches and access points frames."""

@@ -1,0 +1,188 @@
+"""Links and media: rate, delay, loss and queue."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from mptcplab.experiment.base import (
+    BY_DIRECTION,
+    EACH,
+    SAME,
+    BoolPerDirection,
+    Directions,
+    DurationPerDirection,
+    Model,
+    RatePerDirection,
+    Shorthand,
+    TextPerDirection,
+    described,
+    one_of,
+)
+from mptcplab.units import Duration, Probability, QueueLimit, Rate, Size
+
+Discipline = Literal["drop_tail", "codel", "fq_codel", "red", "pie"]
+
+# Which queue settings each discipline has; anything else would be silently without effect.
+DISCIPLINE_SETTINGS: dict[str, dict[str, object]] = {
+    "drop_tail": {},
+    "codel": {"target": Duration("5ms"), "interval": Duration("100ms")},
+    "fq_codel": {"target": Duration("5ms"), "interval": Duration("100ms"), "flows": 1024, "quantum": Size(1514)},
+    "red": {"min": None, "max": None, "max_probability": Probability(0.1), "weight": Probability(0.002)},
+    "pie": {"target": Duration("15ms"), "update": Duration("15ms"), "max_burst": Duration("150ms")},
+}
+_SETTINGS = ("target", "interval", "flows", "quantum", "min", "max", "max_probability", "weight", "update", "max_burst")
+
+
+class Queue(Shorthand):
+    """The queue before the serializer of a link. It excludes the packet in service and what is on the wire."""
+
+    shorthand = "limit"
+
+    limit: QueueLimit = QueueLimit("100p")
+    """How much it holds: packets, bytes, or a multiple of rate x 2 x delay (at least 10 packets)."""
+    discipline: Discipline = "drop_tail"
+    """What is dropped, and when."""
+    target: Duration | None = None
+    """CoDel, FQ-CoDel (5ms), PIE (15ms): acceptable standing delay."""
+    interval: Duration | None = None
+    """CoDel, FQ-CoDel: the time in which the delay must fall below the target (100ms)."""
+    flows: Annotated[int, Field(ge=1, le=65536)] | None = None
+    """FQ-CoDel: number of hash buckets (1024)."""
+    quantum: Size | None = None
+    """FQ-CoDel: bytes a flow may send per round (1514)."""
+    min: Size | None = None
+    """RED: average queue at which dropping begins (a quarter of the limit)."""
+    max: Size | None = None
+    """RED: average queue at which the probability reaches `max_probability` (three quarters of the limit)."""
+    max_probability: Probability | None = None
+    """RED: drop probability at `max` (0.1)."""
+    weight: Probability | None = None
+    """RED: weight of a new sample in the average (0.002)."""
+    update: Duration | None = None
+    """PIE: how often the drop probability is computed (15ms)."""
+    max_burst: Duration | None = None
+    """PIE: a burst of this length passes untouched (150ms)."""
+
+    @model_validator(mode="after")
+    def _settings_have_effect(self) -> Queue:
+        known = DISCIPLINE_SETTINGS[self.discipline]
+        for name in _SETTINGS:
+            if getattr(self, name) is not None and name not in known:
+                raise described(f"'{name}' has no effect on discipline {self.discipline}", ", ".join(known) or "none")
+        return self
+
+
+class GilbertElliott(Model):
+    """Loss in bursts: a chain of a good and a bad state, stepped at each packet."""
+
+    good_to_bad: Probability
+    """Probability to enter the bad state."""
+    bad_to_good: Probability
+    """Probability to leave it."""
+    loss_good: Probability = Probability(0)
+    """Probability of loss in the good state."""
+    loss_bad: Probability = Probability(1)
+    """Probability of loss in the bad state."""
+
+
+class Loss(Shorthand):
+    """Which packets are lost: independently, in bursts, or exactly these."""
+
+    shorthand = "probability"
+
+    probability: Probability | None = None
+    """Each packet is lost with this probability, independently."""
+    gilbert_elliott: GilbertElliott | None = None
+    """Loss in bursts."""
+    packets: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=100_000)] | None = None
+    """Exactly these packets are lost, counted from 0 at the place of loss."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Loss:
+        one_of(self, ["probability", "gilbert_elliott", "packets"], "loss")
+        return self
+
+
+Overhead = Annotated[
+    Literal["frame", "ethernet", "ip"] | Annotated[int, Field(ge=0, le=1000)],
+    Field(description="what `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number"),
+]
+Place = Literal["ingress", "egress"]
+
+QueuePerDirection = Annotated[Annotated[Queue, SAME] | Annotated[Directions[Queue], EACH], BY_DIRECTION]
+LossPerDirection = Annotated[Annotated[Loss, SAME] | Annotated[Directions[Loss], EACH], BY_DIRECTION]
+OverheadPerDirection = Annotated[Annotated[Overhead, SAME] | Annotated[Directions[Overhead], EACH], BY_DIRECTION]
+PlacePerDirection = Annotated[Annotated[Place, SAME] | Annotated[Directions[Place], EACH], BY_DIRECTION]
+
+
+class Medium(Model):
+    """A channel that several links share: their packets take turns, both directions alike."""
+
+    profile: str | list[str] | None = Field(None, description="defaults for this medium", examples=["wifi_n"])
+    rate: Rate | None = None
+    """The rate of the shared serializer; without it each link's own rate is used for its packets."""
+    overhead: Overhead = "frame"
+
+
+class LinkSettings(Model):
+    """What a link does to packets. Every value may be given per direction: `{forward: .., backward: ..}`."""
+
+    profile: str | list[str] | None = Field(None, description="defaults for this link", examples=["lte"])
+    rate: RatePerDirection | None = None
+    """Bits per second; without rate, trace and medium the link takes no time to serialise."""
+    delay: DurationPerDirection = Duration(0)
+    """One-way propagation delay."""
+    rtt: Duration | None = None
+    """Instead of `delay`: half of it each way."""
+    jitter: DurationPerDirection = Duration(0)
+    """Added to the delay, uniform from 0; order is kept unless `reorder`."""
+    reorder: BoolPerDirection = False
+    """Whether jitter may change the order of packets."""
+    loss: LossPerDirection = Loss(probability=Probability(0))
+    """Random loss that no queue causes."""
+    loss_at: PlacePerDirection | None = None
+    """Before the queue, or after the serializer (the lost packet then consumed the link). Default: egress on a medium, else ingress."""
+    queue: QueuePerDirection = Queue()
+    """The queue before the serializer."""
+    bdp_rtt: Duration | None = None
+    """The round-trip time of `1bdp` in `queue`; default 2 x delay of this link."""
+    overhead: OverheadPerDirection = "frame"
+    trace: TextPerDirection | None = Field(
+        None, description="file of delivery opportunities, one millisecond per line", examples=["lte.trace"]
+    )
+    medium: str | None = None
+    """The medium whose serializer this link uses."""
+    mtu: Size = Size(1500)
+    """Largest IP packet, in bytes."""
+
+    @model_validator(mode="after")
+    def _one_way_or_both(self) -> LinkSettings:
+        if self.rtt is not None and "delay" in self.model_fields_set:
+            raise described("has both delay and rtt", "one of them")
+        if self.trace is not None and (self.rate is not None or self.medium is not None):
+            raise described(f"has both trace and {'rate' if self.rate is not None else 'medium'}", "one of them")
+        if not 576 <= self.mtu <= 65535:
+            raise described(f"mtu {self.mtu} is out of range", "576 to 65535 bytes")
+        return self
+
+
+class Link(LinkSettings):
+    """A full-duplex link between two interfaces."""
+
+    between: list[str] = Field(
+        min_length=2,
+        max_length=2,
+        description="the two ends: HOST.INTERFACE, or the name of a node, whose port is then named p1, p2 ..",
+        examples=[["client.wlan0", "server.eth0"]],
+    )
+
+
+# Where one is given the others are not filled in.
+RIVALS: dict[str, tuple[str, ...]] = {
+    "delay": ("rtt",),
+    "rtt": ("delay",),
+    "rate": ("trace", "medium"),
+    "trace": ("rate", "medium"),
+}

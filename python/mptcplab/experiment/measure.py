@@ -1,0 +1,41 @@
+"""What is measured, and what differs between repetitions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from mptcplab.experiment.base import Model
+from mptcplab.experiment.flows import OneOrMore
+from mptcplab.units import Duration, Probability, Size
+
+
+class ProbeSettings(Model):
+    """Probes beside the flows."""
+
+    rtt: Duration
+    """Time between two round-trip probes of each path."""
+
+
+class Measure(Model):
+    """What is measured."""
+
+    every: Duration = Duration("100ms")
+    """Interval of the sample table."""
+    captures: Annotated[list[str], OneOrMore] = Field(
+        [], description="interfaces whose packets are captured", examples=[["client.wlan0"]]
+    )
+    units: Size = Size("64kB")
+    """Size of the data units whose delivery times are recorded."""
+    probe: ProbeSettings | None = None
+    """Probes beside the flows."""
+
+
+class Vary(Model):
+    """What differs between seeds, so that repetitions are samples and not copies."""
+
+    start: Duration = Duration("10ms")
+    """Starts of flows are drawn from 0 to this."""
+    rtt: Probability = Probability(0.01)
+    """Delays are scaled by 1 +- this."""

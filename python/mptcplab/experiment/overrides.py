@@ -1,0 +1,133 @@
+"""`--set KEY=VALUE`: other values for parameters and fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mptcplab.document import FieldPath, Node, Source, field_name, parse_value
+from mptcplab.errors import SpecError, UsageError, Where
+from mptcplab.experiment.base import nearest_hint
+from mptcplab.experiment.links import RIVALS
+
+_ENTITIES = ("hosts", "nodes", "media", "links", "flows")
+# Fields with a short form, and what the short form is the value of.
+_SHORT_FORMS = {"queue": "limit", "loss": "probability", "behaviour": "preset"}
+_DIRECTIONS = ("forward", "backward")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A new value for a parameter (`n`, `parameters.n`) or for the field at a description path (`links.wifi.delay`)."""
+
+    key: str
+    value: Node
+
+    @classmethod
+    def parse(cls, text: str) -> Change:
+        """From `KEY=VALUE`, the value in YAML."""
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            raise UsageError(f"--set {text}: found no KEY=VALUE, as in links.wifi.delay=20ms")
+        node = parse_value(value, f"--set {key.strip()}")
+        return cls(key.strip(), _noted(node, Source(f"--set {key.strip()}", note="--set")))
+
+    def is_parameter(self, family: Node) -> bool:
+        """Whether it changes a parameter of this family."""
+        parameters = family.child("parameters")
+        return self.key.startswith("parameters.") or (parameters is not None and self.key in parameters.mapping)
+
+    def on_family(self, family: Node) -> Node:
+        """The family with other values of the parameter: one, or a list. Of named values the names are given."""
+        name = self.key.removeprefix("parameters.")
+        declared = family.child("parameters") or Node({}, family.source)
+        values = declared.child(name)
+        if values is None:
+            known = list(declared.mapping)
+            raise self._wrong(
+                f"unknown parameter '{name}'{nearest_hint(name, known)}", ", ".join(known) or "no parameters"
+            )
+        if isinstance(values.value, dict) and not isinstance(self.value.value, dict):
+            return family.replaced(("parameters", name), self._selected(name, values))
+        return family.replaced(("parameters", name), self.value)
+
+    def _selected(self, name: str, values: Node) -> Node:
+        wanted = self.value.value if isinstance(self.value.value, list) else [self.value]
+        chosen = {str(node.value): values.child(str(node.value)) for node in wanted}
+        for label, node in chosen.items():
+            if node is None:
+                known = list(values.mapping)
+                raise self._wrong(f"{name} is never '{label}'{nearest_hint(label, known)}", ", ".join(known))
+        return Node({label: node for label, node in chosen.items() if node is not None}, values.source)
+
+    def on_member(self, written: Node, filled_in: Node) -> Node:
+        """`written` with the new value; the names on the way must exist in `filled_in`."""
+        path = self._path(filled_in)
+        tree = self._without_rivals(self._lifted(written, path), path)
+        return tree.replaced(path, self.value)
+
+    def _path(self, tree: Node) -> FieldPath:
+        steps: list[str | int] = list(self.key.split("."))
+        if len(steps) > 1 and steps[0] in _ENTITIES:
+            known = list((tree.child(steps[0]) or tree).mapping) if tree.child(steps[0]) else []
+            if steps[1] not in known:
+                hint = nearest_hint(str(steps[1]), known)
+                raise self._wrong(
+                    f"there is no '{steps[1]}' in {steps[0]}{hint}", ", ".join(known) or "nothing is there"
+                )
+        if len(steps) > 1 and steps[0] in ("events", "expect"):
+            steps[1] = self._index(tree, str(steps[0]), str(steps[1]))
+        return tuple(steps)
+
+    def _index(self, tree: Node, group: str, name: str) -> int:
+        """The place in a list, from its number or an event's id."""
+        listed = tree.child(group)
+        items = listed.value if listed is not None and isinstance(listed.value, list) else []
+        ids = [str(node.value) if (node := item.child("id")) else str(index) for index, item in enumerate(items)]
+        if name.isdigit() and int(name) < len(items):
+            return int(name)
+        if name not in ids:
+            raise self._wrong(
+                f"there is no '{name}' in {group}{nearest_hint(name, ids)}", ", ".join(ids) or "nothing is there"
+            )
+        return ids.index(name)
+
+    def _lifted(self, tree: Node, path: FieldPath) -> Node:
+        """Short forms on the way written out, so that only the part that is meant changes."""
+        for depth in range(1, len(path)):
+            node, key = tree.find(path[:depth]), path[depth]
+            if (
+                node is None
+                or isinstance(node.value, list)
+                or (isinstance(node.value, dict) and key not in _DIRECTIONS)
+            ):
+                continue
+            if key in _DIRECTIONS and not any(direction in node.mapping for direction in _DIRECTIONS):
+                tree = tree.replaced(path[:depth], Node(dict.fromkeys(_DIRECTIONS, node), node.source))
+            elif (main := _SHORT_FORMS.get(str(path[depth - 1]))) and not isinstance(node.value, dict):
+                tree = tree.replaced(path[:depth], Node({main: node}, node.source))
+        return tree
+
+    @staticmethod
+    def _without_rivals(tree: Node, path: FieldPath) -> Node:
+        """`rtt` takes the place of `delay`, and so on."""
+        entity = tree.find(path[:-1])
+        rivals = RIVALS.get(str(path[-1]), ())
+        if entity is None or not any(rival in entity.mapping for rival in rivals):
+            return tree
+        kept = {key: node for key, node in entity.mapping.items() if key not in rivals}
+        return tree.replaced(path[:-1], Node(kept, entity.source))
+
+    def _wrong(self, problem: str, allowed: str) -> SpecError:
+        return SpecError(
+            problem,
+            Where(str(self.value.source.file or self.value.source), field=field_name((self.key,))),
+            allowed=allowed,
+        )
+
+
+def _noted(node: Node, source: Source) -> Node:
+    if isinstance(node.value, dict):
+        return Node({key: _noted(child, source) for key, child in node.value.items()}, source)
+    if isinstance(node.value, list):
+        return Node([_noted(child, source) for child in node.value], source)
+    return Node(node.value, source)

@@ -1,0 +1,405 @@
+"""Resolution: from a description to what every back-end gets."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mptcplab.document import FieldPath, wrong
+from mptcplab.errors import SpecError
+from mptcplab.experiment import directions, schedule
+from mptcplab.experiment.base import described, nearest_hint
+from mptcplab.experiment.description import Experiment
+from mptcplab.experiment.directions import SIDES
+from mptcplab.experiment.flow_paths import FlowPaths
+from mptcplab.experiment.hosts import PRESETS, Behaviour, Host
+from mptcplab.experiment.names import expanded
+from mptcplab.experiment.origins import origins_of
+from mptcplab.experiment.patterns import single_flows
+from mptcplab.experiment.validation import at
+from mptcplab.topology import AddressConflict, Addresses, Network, NodeKind, Port, assign_addresses
+from mptcplab.units import Rate
+
+SCHEMA = "mptcplab/experiment/1"
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """An experiment in integers: `data` is the JSON of the schema, `description` the human form with every default filled in."""
+
+    data: dict[str, Any]
+    description: dict[str, Any]
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """Description path -> where its value came from."""
+        origins: dict[str, str] = self.data["origins"]
+        return origins
+
+    def json(self, *, origins: bool = True) -> str:
+        """The JSON text; without origins it identifies the experiment."""
+        data = self.data if origins else {key: value for key, value in self.data.items() if key != "origins"}
+        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+
+
+def resolve(experiment: Experiment, assignment: Mapping[str, object] | None = None) -> Resolved:
+    """The experiment (of a family, the member with these parameters) as every back-end gets it; SpecError if it cannot be."""
+    return _Resolution(experiment.member(assignment) if assignment else experiment).resolved()
+
+
+class _Resolution:
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._tree = experiment.tree
+        self._network = self._wired()
+
+    def resolved(self) -> Resolved:
+        experiment = self._experiment
+        addresses = self._addresses()
+        filled_in = filled_description(experiment)
+        data: dict[str, Any] = {
+            "schema": SCHEMA,
+            "name": experiment.name,
+            "title": experiment.title,
+            "description": experiment.description,
+            "profiles": [experiment.profile] if isinstance(experiment.profile, str) else list(experiment.profile or []),
+            "parameters": experiment.assignment,
+            "duration_ns": int(experiment.duration),
+            "vary": _vary(experiment),
+            "hosts": [_host(name, host) for name, host in experiment.hosts.items()],
+            "nodes": [{"id": name, "kind": node.kind} for name, node in experiment.nodes.items()],
+            "interfaces": [self._interface(port, addresses) for port in self._network.ports.values()],
+            "subnets": [
+                {"id": number, "ipv4": str(ipv4), "ipv6": str(ipv6)}
+                for number, (ipv4, ipv6) in enumerate(addresses.networks)
+            ],
+            "media": [_medium(name, *settings) for name, settings in self._media().items()],
+            "links": self._links(),
+        }
+        data["flows"] = self._flows(data["links"])
+        data["events"] = self._events(data)
+        data["measure"] = self._measure()
+        data["expect"] = list(experiment.expect)
+        data["origins"] = origins_of(filled_in, self._tree)
+        return Resolved(data, filled_in)
+
+    # ---- network ----
+
+    def _wired(self) -> Network:
+        """The graph of the description; refuses ends that are not there and interfaces on two links."""
+        kinds: dict[str, NodeKind] = dict.fromkeys(self._experiment.hosts, "host")
+        for name, node in self._experiment.nodes.items():
+            if name in kinds:
+                raise wrong(self._tree, ("nodes", name), f"'{name}' is a host already")
+            kinds[name] = node.kind
+        if not self._experiment.hosts:
+            raise wrong(
+                self._tree, ("hosts",), "there are no hosts", "at least two, as in hosts: {client: {}, server: {}}"
+            )
+        ports: dict[str, Port] = {}
+        numbers: Counter[str] = Counter()
+        links = {name: self._ends(name, kinds, ports, numbers) for name in self._experiment.links}
+        network = Network(kinds, links)
+        self._check_interfaces(network)
+        return network
+
+    def _ends(
+        self, link: str, kinds: dict[str, NodeKind], ports: dict[str, Port], numbers: Counter[str]
+    ) -> tuple[Port, Port]:
+        ends = []
+        for place, end in enumerate(self._experiment.links[link].between):
+            path: FieldPath = ("links", link, "between", place)
+            with at(self._tree, *path):
+                port = _port(end, link, kinds, numbers)
+            if port.id in ports:
+                raise wrong(
+                    self._tree, path, f"{port.id} is already on link {ports[port.id].link}", "an interface on one link"
+                )
+            ports[port.id] = port
+            ends.append(port)
+        return ends[0], ends[1]
+
+    def _check_interfaces(self, network: Network) -> None:
+        for name, host in self._experiment.hosts.items():
+            for interface in host.interfaces:
+                if f"{name}.{interface}" not in network.ports:
+                    known = [port.id.partition(".")[2] for port in network.ports_of(name)]
+                    problem = f"no link names {name}.{interface}{nearest_hint(interface, known)}"
+                    raise wrong(self._tree, ("hosts", name, "interfaces", interface), problem, ", ".join(known) or None)
+
+    def _addresses(self) -> Addresses:
+        ipv4: dict[str, ipaddress.IPv4Interface] = {}
+        ipv6: dict[str, ipaddress.IPv6Interface] = {}
+        for name, host in self._experiment.hosts.items():
+            for interface, settings in host.interfaces.items():
+                given = settings.address
+                for text in [] if given is None else [given] if isinstance(given, str) else given:
+                    with at(self._tree, "hosts", name, "interfaces", interface, "address"):
+                        address = _address(text)
+                    if isinstance(address, ipaddress.IPv4Interface):
+                        ipv4[f"{name}.{interface}"] = address
+                    else:
+                        ipv6[f"{name}.{interface}"] = address
+        try:
+            return assign_addresses(self._network, ipv4, ipv6)
+        except AddressConflict as conflict:
+            node, _, interface = conflict.port.partition(".")
+            path = ("hosts", node, "interfaces", interface, "address")
+            raise wrong(self._tree, path, conflict.problem, "addresses that do not overlap") from None
+
+    def _interface(self, port: Port, addresses: Addresses) -> dict[str, Any]:
+        host = self._experiment.hosts.get(port.node)
+        settings = host.interfaces.get(port.id.partition(".")[2]) if host else None
+        ipv4, ipv6 = addresses.ipv4.get(port.id), addresses.ipv6.get(port.id)
+        return {
+            "id": port.id,
+            "node": port.node,
+            "link": port.link,
+            "subnet": self._network.subnet_of[port.id],
+            "ipv4": None if ipv4 is None else str(ipv4),
+            "ipv6": None if ipv6 is None else str(ipv6),
+            "mtu_bytes": int(self._experiment.links[port.link].mtu),
+            "up": settings.up if settings else True,
+        }
+
+    def _media(self) -> dict[str, tuple[Rate | None, int]]:
+        return {
+            name: (medium.rate, directions.overhead_bytes(medium.overhead))
+            for name, medium in self._experiment.media.items()
+        }
+
+    def _links(self) -> list[dict[str, Any]]:
+        media = self._media()
+        result = []
+        for name, link in self._experiment.links.items():
+            if link.medium is not None and link.medium not in media:
+                problem = f"there is no medium '{link.medium}'{nearest_hint(link.medium, list(media))}"
+                raise wrong(
+                    self._tree, ("links", name, "medium"), problem, ", ".join(media) or "declare it under media"
+                )
+            a, b = self._network.links[name]
+            layer = 2 if self._network.is_layer2(a.node) or self._network.is_layer2(b.node) else 3
+            both = {side: self._direction(name, side, media) for side in SIDES}
+            result.append({"id": name, "a": a.id, "b": b.id, "medium": link.medium, "layer": layer, **both})
+        return result
+
+    def _direction(
+        self, name: str, side: directions.Side, media: Mapping[str, tuple[Rate | None, int]]
+    ) -> dict[str, Any]:
+        link = self._experiment.links[name]
+        field = "trace" if link.trace is not None else "queue"
+        trace = self._tree.find(("links", name, "trace"))
+        base = Path(trace.source.file).parent if trace is not None and trace.source.file else Path()
+        with at(self._tree, "links", name, field):
+            return directions.resolved(link, side, media.get(link.medium or ""), base)
+
+    # ---- flows ----
+
+    def _flows(self, links: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        paths = FlowPaths(self._network, links, self._experiment)
+        flows = []
+        for name, flow in self._experiment.flows.items():
+            with at(self._tree, "flows", name):
+                flows += [paths.with_paths(single) for single in single_flows(name, flow, list(self._experiment.hosts))]
+            self._check_flow(name)
+        return flows
+
+    def _check_flow(self, name: str) -> None:
+        flow = self._experiment.flows[name]
+        if flow.start >= self._experiment.duration:
+            raise wrong(
+                self._tree,
+                ("flows", name, "start"),
+                f"starts at {flow.start}, after the end",
+                f"before {self._experiment.duration}",
+            )
+        for field in ("cc", "scheduler"):
+            for place, algorithm in enumerate(getattr(flow, field)):
+                self._check_user_code(algorithm, ("flows", name, field, place))
+
+    def _check_user_code(self, algorithm: str, path: FieldPath) -> None:
+        """User code is named by its file, `./mycc.py:MyCC`, relative to the description."""
+        if not algorithm.startswith(("./", "/")):
+            return
+        node, _ = self._tree.deepest(path)
+        base = Path(node.source.file).parent if node.source.file else Path()
+        file = base / algorithm.partition(":")[0]
+        if not file.is_file():
+            raise wrong(
+                self._tree,
+                path,
+                f"there is no file {algorithm.partition(':')[0]}",
+                "a file relative to the description",
+            )
+
+    # ---- events ----
+
+    def _events(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        bdp_rtts = {
+            name: int(link.bdp_rtt) for name, link in self._experiment.links.items() if link.bdp_rtt is not None
+        }
+        world = schedule.World.of(data, bdp_rtts)
+        planned: list[schedule.Step] = []
+        for number, event in enumerate(self._experiment.events):
+            with at(self._tree, "events", number):
+                planned += schedule.steps(event, number, world)
+        self._check_times(planned)
+        return self._numbered(list(self._walked(planned, world)))
+
+    def _check_times(self, planned: Sequence[schedule.Step]) -> None:
+        end = self._experiment.duration
+        for step in planned:
+            if step.at_ns > end:
+                late = f"{step.action['kind']} at {step.at_ns / 1e9:g}s is after the end"
+                raise wrong(self._tree, ("events", step.event, "at"), late, f"at most {end}, the duration")
+
+    def _walked(
+        self, planned: Sequence[schedule.Step], world: schedule.World
+    ) -> Iterator[tuple[schedule.Step, dict[str, Any]]]:
+        walk = schedule.Walk(world)
+        for step in schedule.in_order(planned):
+            try:
+                with at(self._tree, "events", step.event):
+                    action = walk.take(step)
+            except schedule.Contradiction as contradiction:
+                raise self._contradiction(contradiction) from None
+            if action is not None:
+                yield step, action
+
+    def _contradiction(self, found: schedule.Contradiction) -> SpecError:
+        before = "from the start"
+        if found.before is not None:
+            node = self._tree.find(("events", found.before))
+            before = f"since event {self._event_id(found.before)} ({node.source})" if node else "since another event"
+        return wrong(
+            self._tree, ("events", found.event), f"event {self._event_id(found.event)}: {found.problem} {before}"
+        )
+
+    def _event_id(self, number: int) -> str:
+        return self._experiment.events[number].id or f"e{number + 1}"
+
+    def _numbered(self, walked: list[tuple[schedule.Step, dict[str, Any]]]) -> list[dict[str, Any]]:
+        """Ids: an event's own if it is one action, else ID.1, ID.2 .. in order of time."""
+        self._check_ids()
+        counts = Counter(step.event for step, _ in walked)
+        seen: Counter[int] = Counter()
+        result = []
+        for step, action in walked:
+            seen[step.event] += 1
+            name = self._event_id(step.event)
+            several = counts[step.event] > 1
+            own = f"{name}.{seen[step.event]}" if several else name
+            result.append({"id": own, "parent": name if several else None, "at_ns": step.at_ns, "action": action})
+        return result
+
+    def _check_ids(self) -> None:
+        first: dict[str, int] = {}
+        for number in range(len(self._experiment.events)):
+            name = self._event_id(number)
+            if name in first:
+                raise wrong(
+                    self._tree, ("events", number, "id"), f"'{name}' is also event {first[name] + 1}", "different ids"
+                )
+            first[name] = number
+
+    # ---- measurement ----
+
+    def _measure(self) -> dict[str, Any]:
+        measure = self._experiment.measure
+        with at(self._tree, "measure", "captures"):
+            captures = expanded(measure.captures)
+            for name in captures:
+                if name not in self._network.ports:
+                    known = list(self._network.ports)
+                    raise described(f"there is no interface '{name}'{nearest_hint(name, known)}", ", ".join(known))
+        if measure.every == 0:
+            raise wrong(self._tree, ("measure", "every"), "is 0", "a duration above 0")
+        probe = None if measure.probe is None else int(measure.probe.rtt)
+        return {
+            "every_ns": int(measure.every),
+            "captures": captures,
+            "unit_bytes": int(measure.units),
+            "probe_rtt_ns": probe,
+        }
+
+
+def _port(end: str, link: str, kinds: Mapping[str, NodeKind], numbers: Counter[str]) -> Port:
+    """The port that one end of `between` names; nodes get p1, p2 .. where none is named."""
+    node, dot, interface = end.partition(".")
+    if node not in kinds:
+        known = list(kinds)
+        raise described(f"there is no host or node '{node}'{nearest_hint(node, known)}", ", ".join(known))
+    if not dot and kinds[node] == "host":
+        raise described(f"'{node}' is a host: its interface is missing", f"HOST.INTERFACE, as in {node}.eth0")
+    if not dot:
+        numbers[node] += 1
+        interface = f"p{numbers[node]}"
+    if not interface.replace("_", "").replace("-", "").isalnum() or len(interface) > 15 or not interface.isascii():
+        raise described(f"'{interface}' is no name of an interface", "1 to 15 letters, digits, _ and -")
+    return Port(f"{node}.{interface}", node, link)
+
+
+def _address(text: str) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
+    try:
+        address = ipaddress.ip_interface(text)
+    except ValueError:
+        raise described(f"'{text}' is no address", "an address with prefix length, as in 10.9.0.1/24") from None
+    if "/" not in text or address.network.num_addresses < 4 or address.ip == address.network.network_address:
+        raise described(f"'{text}' is no address of a subnet", "an address with prefix length, as in 10.9.0.1/24")
+    return address
+
+
+def _vary(experiment: Experiment) -> dict[str, int]:
+    vary = experiment.vary
+    if isinstance(vary, str):
+        return {"start_ns": 0, "rtt_ppm": 0}
+    return {"start_ns": int(vary.start), "rtt_ppm": round(vary.rtt * 1_000_000)}
+
+
+def _medium(name: str, rate: Rate | None, overhead: int) -> dict[str, Any]:
+    return {"id": name, "rate_bps": None if rate is None else int(rate), "overhead_bytes": overhead}
+
+
+def _host(name: str, host: Host) -> dict[str, Any]:
+    same = ("stack", "mptcp", "one_at_a_time", "syn_retries", "syn_linear_timeouts", "checksum", "first_hop")
+    return {
+        "id": name,
+        **{field: getattr(host, field) for field in same},
+        "rcvbuf_bytes": int(host.rcvbuf),
+        "sndbuf_bytes": int(host.sndbuf),
+        "initial_window_segments": host.initial_window,
+        "behaviour": _behaviour(host.behaviour),
+    }
+
+
+def _behaviour(behaviour: Behaviour) -> dict[str, Any]:
+    """The preset's parameters, and what differs from it."""
+    values: dict[str, Any] = dict(PRESETS[behaviour.preset])
+    values |= {name: value for name in values if (value := getattr(behaviour, name)) is not None}
+    values["path_manager_delay_ns"] = int(values.pop("path_manager_delay"))
+    return {"name": behaviour.preset, **values}
+
+
+def filled_description(experiment: Experiment) -> dict[str, Any]:
+    """The human form with every default written out; what has no value is left out."""
+    filled: dict[str, Any] = experiment.model_dump(by_alias=True, exclude_none=True)
+    filled.pop("topology", None)  # what it made stands among hosts, nodes and links
+    for name, link in experiment.links.items():
+        if link.rtt is not None:
+            half, rest = (int(link.rtt) // 2, int(link.rtt) - int(link.rtt) // 2)
+            delay = str(type(link.rtt)(half))
+            filled["links"][name]["delay"] = (
+                delay if half == rest else {"forward": delay, "backward": str(type(link.rtt)(rest))}
+            )
+    for name, host in experiment.hosts.items():
+        preset = PRESETS[host.behaviour.preset]
+        given = host.behaviour.model_dump(exclude_none=True)
+        given = given if isinstance(given, dict) else {"preset": given}
+        defaults = {key: str(value) if key == "path_manager_delay" else value for key, value in preset.items()}
+        filled["hosts"][name]["behaviour"] = {**defaults, **given}
+    return filled

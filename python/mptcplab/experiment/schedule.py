@@ -1,0 +1,242 @@
+"""Events as primitive actions in order of time, with the states they lead through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from mptcplab.experiment import directions
+from mptcplab.experiment.base import described, nearest_hint
+from mptcplab.experiment.directions import SIDES
+from mptcplab.experiment.events import Event
+from mptcplab.experiment.names import expanded
+from mptcplab.units import Duration
+
+Action: TypeAlias = "dict[str, Any]"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One primitive action. `settles` marks a part of a handover or sequence: where it would change nothing it is left out."""
+
+    at_ns: int
+    event: int
+    action: Action
+    settles: bool = False
+    changes: Event | None = None
+
+
+@dataclass
+class World:
+    """The names that events may use, and the settings of links as they stand. Built from a resolved experiment."""
+
+    hosts: set[str]
+    interfaces: dict[str, bool]
+    links: dict[str, dict[str, Any]]
+    mtu_bytes: dict[str, int]
+    media: dict[str, int | None]
+    bdp_rtt_ns: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any], bdp_rtt_ns: Mapping[str, int] | None = None) -> World:
+        """The world of a resolved experiment."""
+        return cls(
+            {host["id"] for host in data["hosts"]},
+            {interface["id"]: interface["up"] for interface in data["interfaces"]},
+            {link["id"]: link for link in data["links"]},
+            {interface["link"]: interface["mtu_bytes"] for interface in data["interfaces"]},
+            {medium["id"]: medium["rate_bps"] for medium in data["media"]},
+            bdp_rtt_ns or {},
+        )
+
+    def interface(self, name: str) -> str:
+        """The name, if there is such an interface."""
+        return _known("interface", name, list(self.interfaces))
+
+    def link(self, name: str) -> str:
+        """The name, if there is such a link."""
+        return _known("link", name, list(self.links))
+
+    def host(self, name: str) -> str:
+        """The name, if there is such a host."""
+        return _known("host", name, sorted(self.hosts))
+
+
+def _known(kind: str, name: str, known: list[str]) -> str:
+    if name not in known:
+        shown = ", ".join(known[:20]) + (", .." if len(known) > 20 else "")
+        raise described(f"there is no {kind} '{name}'{nearest_hint(name, known)}", shown or f"there are no {kind}s")
+    return name
+
+
+# ---- from an event to its steps --------------------------------------------------------------------------------------
+
+
+def steps(event: Event, number: int, world: World) -> list[Step]:
+    """The primitive actions of one event."""
+    return [
+        Step(int(event.at) + later, number, action, settles, event) for later, action, settles in _parts(event, world)
+    ]
+
+
+def _parts(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
+    """Offset from the event's time, action, and whether it is left out where it would change nothing."""
+    match event.action:
+        case "down" | "up" as way:
+            for name in expanded(event.down or event.up or []):
+                yield 0, _switch(name, way, world), False
+        case "set":
+            yield 0, {"kind": "set_link", "link": world.link(event.set or "")}, False
+        case "outage":
+            link = {"link": world.link(event.outage or ""), "by": event.by or "cut"}
+            yield 0, {"kind": "link_down", **link}, False
+            yield int(event.for_ or 0), {"kind": "link_up", **link}, False
+        case "handover":
+            yield from _handover(event, world)
+        case "sequence":
+            yield from _sequence(event, world)
+        case _:
+            yield 0, _address_or_program(event, world), False
+
+
+def _switch(name: str, way: str, world: World) -> Action:
+    """Up or down of an interface (a name with a dot) or a link."""
+    if "." in name:
+        return {"kind": f"interface_{way}", "interface": world.interface(name)}
+    return {"kind": f"link_{way}", "link": world.link(name), "by": "cut"}
+
+
+def _address_or_program(event: Event, world: World) -> Action:
+    if event.add_address is not None:
+        return {"kind": "address_add", "interface": world.interface(event.add_address)}
+    if event.remove_address is not None:
+        return {"kind": "address_remove", "interface": world.interface(event.remove_address)}
+    if event.backup is not None:
+        return {"kind": "set_backup", "interface": world.interface(event.backup), "on": event.on is not False}
+    return {"kind": "exec", "host": world.host(event.exec or ""), "argv": list(event.argv or [])}
+
+
+def _handover(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
+    """Break, then make: the new interface comes up without an address when it takes time to get one."""
+    handover = event.handover
+    if handover is None:
+        return
+    old, new = world.interface(handover.from_), world.interface(handover.to)
+    ready = int(handover.gap)
+    usable = ready + int(handover.detect) + int(handover.auth) + int(handover.address)
+    yield 0, {"kind": "interface_down", "interface": old}, True
+    if usable > ready:
+        yield ready, {"kind": "address_remove", "interface": new}, True
+    yield ready, {"kind": "interface_up", "interface": new}, True
+    if usable > ready:
+        yield usable, {"kind": "address_add", "interface": new}, True
+
+
+def _sequence(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
+    sequence = event.sequence
+    if sequence is None:
+        return
+    items = expanded(sequence.down)
+    if len(set(items)) < len(items):
+        raise described("sequence: the same name twice", "different interfaces or links")
+    hosts = expanded(sequence.on) if sequence.on is not None else None
+    groups = [[f"{world.host(host)}.{item}" for host in hosts] if hosts else [item] for item in items]
+    every = int(sequence.every)
+    for place, group in enumerate(groups):
+        yield from ((place * every, _switch(name, "down", world), True) for name in group)
+    if sequence.then == "restore":
+        for place, group in enumerate(groups, len(groups)):
+            yield from ((place * every, _switch(name, "up", world), True) for name in group)
+
+
+# ---- walking the states ----------------------------------------------------------------------------------------------
+
+
+class Contradiction(Exception):
+    """An event that changes nothing: the number of the event, what is wrong, and the event that came before it (None: the start)."""
+
+    def __init__(self, event: int, problem: str, before: int | None) -> None:
+        super().__init__(problem)
+        self.event = event
+        self.problem = problem
+        self.before = before
+
+
+# Kind of action -> (what it acts on, the state it sets, the word for being in that state already).
+_SWITCHES = {
+    "interface_down": ("interface", "up", False, "is already down"),
+    "interface_up": ("interface", "up", True, "is already up"),
+    "link_down": ("link", "up", False, "is already down"),
+    "link_up": ("link", "up", True, "is already up"),
+    "address_add": ("interface", "address", True, "already has its address"),
+    "address_remove": ("interface", "address", False, "has no address already"),
+}
+
+
+class Walk:
+    """The states of interfaces and links while time goes on."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._links = {link: {side: settings[side] for side in SIDES} for link, settings in world.links.items()}
+        # (what, which state) -> the state and the event that caused it; absent: as at the start, up with an address.
+        self._states: dict[tuple[str, str], tuple[bool, int | None]] = {
+            (name, "up"): (up, None) for name, up in world.interfaces.items()
+        }
+
+    def take(self, step: Step) -> Action | None:
+        """The step's action with whole new values; None if it is to be left out. Contradiction if it changes nothing."""
+        kind = step.action["kind"]
+        if kind == "set_link":
+            return step.action | self._set(step)
+        if kind not in _SWITCHES:
+            return step.action
+        target, state, wanted, already = _SWITCHES[kind]
+        name = step.action[target]
+        current, cause = self._states.get((name, state), (True, None))
+        if current == wanted:
+            if step.settles:
+                return None
+            raise Contradiction(step.event, f"{name} {already}", cause)
+        self._states[name, state] = (wanted, step.event)
+        return step.action
+
+    def _set(self, step: Step) -> dict[str, Any]:
+        link = step.action["link"]
+        medium = self._world.links[link]["medium"]
+        if step.changes is None:
+            return {}
+        if step.changes.rate is not None and medium is not None and self._world.media[medium] is not None:
+            raise described(f"link {link} is on medium {medium}, whose rate holds for all its links")
+        settings = self._links[link]
+        for side in SIDES:
+            settings[side] = self._changed(settings[side], step.changes, side, link)
+        return dict(settings)
+
+    def _changed(
+        self, now: directions.Direction, event: Event, side: directions.Side, link: str
+    ) -> directions.Direction:
+        """The settings of one direction with the event's changes; a queue limit in `bdp` counts with the new rate and delay."""
+        new = dict(now)
+        rate = directions.pick(event.rate, side)
+        if rate is not None:
+            new |= {"rate_bps": int(rate), "trace": None}
+        for name, value in (("delay", event.delay), ("jitter", event.jitter)):
+            chosen: Duration | None = directions.pick(value, side)
+            if chosen is not None:
+                new[f"{name}_ns"] = int(chosen)
+        if (reorder := directions.pick(event.reorder, side)) is not None:
+            new["reorder"] = reorder
+        if (loss := directions.pick(event.loss, side)) is not None:
+            new["loss"] = directions.loss(loss)
+        if (queue := directions.pick(event.queue, side)) is not None:
+            round_trip = self._world.bdp_rtt_ns.get(link, 2 * new["delay_ns"])
+            packet = self._world.mtu_bytes[link] + new["overhead_bytes"]
+            new["queue"] = directions.queue(queue, directions.capacity_bps(new), round_trip, packet)
+        return new
+
+
+def in_order(planned: Sequence[Step]) -> list[Step]:
+    """Ascending in time; events of one instant stay in the order of the file."""
+    return sorted(planned, key=lambda step: step.at_ns)

@@ -1,0 +1,103 @@
+"""From pydantic's errors to one SpecError with place, field, what was found and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticCustomError
+
+from mptcplab.document import FieldPath, Node, field_name, kind_of, wrong
+from mptcplab.errors import SpecError, Where
+from mptcplab.experiment.base import nearest_hint
+
+M = TypeVar("M", bound=BaseModel)
+
+_KINDS = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "a text",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+}
+_LIMITS = {
+    "greater_than_equal": ("is less than {ge}", "at least {ge}"),
+    "less_than_equal": ("is more than {le}", "at most {le}"),
+    "multiple_of": ("is no multiple of {multiple_of}", "multiples of {multiple_of}"),
+    "string_too_long": ("is longer than {max_length}", "at most {max_length} characters"),
+    "string_pattern_mismatch": ("does not fit", "letters, digits, _ and -"),
+}
+
+
+def validated(model: type[M], tree: Node, path: FieldPath = ()) -> M:
+    """The model of the tree (which stands at `path` of the description); SpecError for the first thing wrong in it."""
+    try:
+        return model.model_validate(tree.plain())
+    except ValidationError as error:
+        raise first_problem(error, tree, path) from None
+
+
+def first_problem(error: ValidationError, tree: Node, path: FieldPath = ()) -> SpecError:
+    """The error that stands first in the file."""
+    problems = [_spec_error(details, tree, path) for details in error.errors(include_url=False)]
+    return min(problems, key=lambda problem: (problem.where.line or 0, problem.where.column or 0))
+
+
+def _spec_error(details: Any, tree: Node, above: FieldPath) -> SpecError:
+    steps = tuple(step for step in details["loc"] if not _is_tag(step))
+    context = details.get("ctx", {})
+    if details["type"] == "unknown_field":
+        steps = (*steps, context["field"])
+    node, reached = tree.deepest(steps)
+    # A short form has no node for its main field: the error is at the short form itself.
+    shown = steps if details["type"] in ("unknown_field", "missing") else reached
+    problem, allowed = _explained(details, context, node)
+    source = node.source
+    return SpecError(
+        problem, Where(source.file, source.line, source.column, field_name((*above, *shown)) or None), allowed=allowed
+    )
+
+
+def _is_tag(step: object) -> bool:
+    """Whether a step of pydantic's location names a branch of a union and no field."""
+    return isinstance(step, str) and (
+        step.startswith(("<", "literal[", "constrained-", "function-")) or step in ("int", "str", "[key]")
+    )
+
+
+def _explained(details: Any, context: dict[str, Any], node: Node) -> tuple[str, str | None]:
+    """What is wrong, and what is allowed."""
+    kind = details["type"]
+    found = kind_of(details["input"])
+    if kind == "described":
+        return context["problem"], context.get("allowed")
+    if kind == "unknown_field":
+        hint = nearest_hint(context["field"], context["fields"])
+        return f"unknown field '{context['field']}'{hint}", ", ".join(context["fields"])
+    if kind == "not_a_mapping":
+        return f"found {found}", f"a mapping with {', '.join(context['fields'])}"
+    if kind == "missing":
+        return "is missing", None
+    if kind == "literal_error":
+        choices = [choice.strip("'") for choice in context["expected"].replace(" or ", ", ").split(", ")]
+        return f"found {found}{nearest_hint(str(details['input']), choices)}", ", ".join(choices)
+    if kind in _LIMITS:
+        problem, allowed = _LIMITS[kind]
+        return f"{found} {problem.format(**context)}", allowed.format(**context)
+    if kind in ("too_short", "too_long"):
+        limit = f"at least {context['min_length']}" if kind == "too_short" else f"at most {context['max_length']}"
+        return f"has {context['actual_length']} items", limit
+    return f"found {found if node.value is not None else 'nothing'}", _KINDS.get(kind, details["msg"])
+
+
+@contextmanager
+def at(tree: Node, *path: str | int) -> Iterator[None]:
+    """Gives errors of ours that arise inside their place in the description."""
+    try:
+        yield
+    except PydanticCustomError as error:
+        context = error.context or {}
+        raise wrong(tree, path, context["problem"], context.get("allowed")) from None

@@ -1,0 +1,300 @@
+"""Quantities with units: typed numbers that read and print the texts of a description.
+
+Each type is a number (`Rate("12mbit") == 12_000_000`), so arithmetic needs no unwrapping; `str()` gives a text that reads back to exactly the same number.
+Used as the type of a pydantic field, a quantity accepts its text or itself, is dumped as text, and describes itself in JSON Schema.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, ClassVar, Self, cast
+
+from pydantic_core import PydanticCustomError, core_schema
+
+NANOS_PER_SECOND = 1_000_000_000
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_LONGEST_TEXT = 40
+
+
+class NotAQuantity(ValueError):
+    """A value is no quantity of the wanted kind: ``problem`` says what was found, ``allowed`` what would do."""
+
+    def __init__(self, problem: str, allowed: str) -> None:
+        super().__init__(f"{problem}; allowed: {allowed}")
+        self.problem = problem
+        self.allowed = allowed
+
+
+def _shown(found: object) -> str:
+    text = repr(found) if not isinstance(found, str) else f"'{found}'"
+    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + "..."
+
+
+class Quantity:
+    """What all quantities share with pydantic: validation through `parse`, text out, pattern and examples in JSON Schema."""
+
+    pattern: ClassVar[str]
+    summary: ClassVar[str]
+    examples: ClassVar[tuple[Any, ...]]
+
+    @classmethod
+    def parse(cls, found: object) -> Self:
+        """The quantity that `found` stands for; NotAQuantity if it stands for none."""
+        raise NotImplementedError
+
+    @classmethod
+    def _validated(cls, found: object) -> Self:
+        try:
+            return cls.parse(found)
+        except NotAQuantity as error:
+            context = {"problem": error.problem, "allowed": error.allowed}
+            raise PydanticCustomError("described", "{problem}; allowed: {allowed}", context) from None
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls._validated, serialization=core_schema.plain_serializer_function_ser_schema(cls.dumped)
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: object, _handler: object) -> dict[str, Any]:
+        return {"type": "string", "pattern": cls.pattern, "description": cls.summary, "examples": list(cls.examples)}
+
+    def dumped(self) -> str | float:
+        """What is written to YAML and JSON."""
+        return str(self)
+
+
+class _Counted(Quantity, int):
+    """An integer number of a smallest unit, written as a number with a unit."""
+
+    units: ClassVar[dict[str, int]]
+    spellings: ClassVar[dict[str, int]] = {}
+    bare: ClassVar[int | None] = None
+    least: ClassVar[int] = 0
+    most: ClassVar[int]
+    allowed: ClassVar[str]
+
+    def __new__(cls, found: int | str) -> Self:
+        return cls.parse(found) if isinstance(found, str) else cls._bounded(found, found)
+
+    @classmethod
+    def parse(cls, found: object) -> Self:
+        if isinstance(found, cls):
+            return found
+        if isinstance(found, str):
+            return cls._bounded(cls._scaled(found), found)
+        if type(found) is int and (found == 0 or cls.bare is not None):
+            return cls._bounded(found * (cls.bare or 1), found)
+        if type(found) in (int, float):
+            raise NotAQuantity(f"{_shown(found)} has no unit", cls.allowed)
+        raise NotAQuantity(f"{_shown(found)} is not a {cls.summary}", cls.allowed)
+
+    @classmethod
+    def _scaled(cls, text: str) -> int:
+        match = re.fullmatch(rf"([+-]?{_NUMBER})\s*([A-Za-z]*)", text.strip())
+        if match is None or len(text) > _LONGEST_TEXT:
+            raise NotAQuantity(f"{_shown(text)} is not a {cls.summary}", cls.allowed)
+        number, unit = match.groups()
+        factor = cls.units.get(unit) or cls.spellings.get(unit) or (cls.bare if not unit else None)
+        if factor is None and not (not unit and Decimal(number) == 0):
+            problem = f"{_shown(text)} has the unknown unit '{unit}'" if unit else f"{_shown(text)} has no unit"
+            raise NotAQuantity(problem, cls.allowed)
+        scaled = Fraction(number) * (factor or 1)
+        if scaled.denominator != 1:
+            raise NotAQuantity(f"{_shown(text)} is finer than 1 {cls._smallest()}", cls.allowed)
+        return scaled.numerator
+
+    @classmethod
+    def _smallest(cls) -> str:
+        return min(cls.units, key=cls.units.__getitem__)
+
+    @classmethod
+    def _bounded(cls, number: int, found: object) -> Self:
+        if number < cls.least:
+            problem = "is negative" if number < 0 else f"is less than {cls._written(cls.least)}"
+            raise NotAQuantity(f"{_shown(found)} {problem}", cls.allowed)
+        if number > cls.most:
+            raise NotAQuantity(f"{_shown(found)} is more than {cls._written(cls.most)}", cls.allowed)
+        return int.__new__(cls, number)
+
+    @classmethod
+    def _written(cls, number: int) -> str:
+        # The largest unit that divides evenly keeps the text short and exact.
+        for unit, factor in sorted(cls.units.items(), key=lambda item: -item[1]):
+            if number and number % factor == 0:
+                return f"{number // factor}{unit}"
+        return f"0{cls._smallest()}"
+
+    def __str__(self) -> str:
+        return self._written(int(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+
+class Rate(_Counted):
+    """Bits per second."""
+
+    units = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+    spellings = {"bps": 1, "kbps": 10**3, "Kbps": 10**3, "Mbps": 10**6, "Gbps": 10**9}
+    least, most = 1, 10**13
+    summary = "rate"
+    allowed = "a rate with unit, as in 800kbit, 12mbit, 1.5gbit (bits per second)"
+    pattern = rf"^{_NUMBER}\s*(bit|kbit|mbit|gbit|bps|[kK]bps|Mbps|Gbps)$"
+    examples = ("12mbit", "1.5gbit", "800kbit")
+
+
+class Size(_Counted):
+    """Bytes."""
+
+    units = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+    spellings = {"B": 1, "KB": 10**3, "kiB": 2**10}
+    bare = 1
+    most = 10**15
+    summary = "size"
+    allowed = "a size, as in 1472, 64kB, 15MB, 4MiB (bytes)"
+    pattern = rf"^{_NUMBER}\s*(B|kB|KB|MB|GB|KiB|kiB|MiB|GiB)?$"
+    examples = ("15MB", "4MiB", "1472")
+
+    @classmethod
+    def _smallest(cls) -> str:
+        return ""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: object, _handler: object) -> dict[str, Any]:
+        text = super().__get_pydantic_json_schema__(_schema, _handler)
+        return {
+            "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": text.pop("pattern")}],
+            "description": cls.summary,
+            "examples": list(cls.examples),
+        }
+
+    def dumped(self) -> str | float:
+        """A plain number of bytes where no unit fits, else text."""
+        text = str(self)
+        return int(self) if text.isdigit() else text
+
+
+class Duration(_Counted):
+    """Nanoseconds."""
+
+    units = {"ns": 1, "us": 10**3, "ms": 10**6, "s": NANOS_PER_SECOND}
+    spellings = {"min": 60 * NANOS_PER_SECOND, "h": 3600 * NANOS_PER_SECOND}
+    most = 366 * 24 * 3600 * NANOS_PER_SECOND
+    summary = "duration"
+    allowed = "a duration with unit, as in 10us, 30ms, 1.5s, 2min"
+    pattern = rf"^(0|{_NUMBER}\s*(ns|us|ms|s|min|h))$"
+    examples = ("30ms", "60s", "10us")
+
+    @classmethod
+    def _written(cls, number: int) -> str:
+        return super()._written(number) if number else "0s"
+
+
+class Probability(Quantity, float):
+    """A probability, 0 to 1."""
+
+    summary = "probability"
+    allowed = "a probability from 0 to 1, as in 0.1% or 0.001"
+    pattern = rf"^{_NUMBER}\s*%$"
+    examples = ("0.1%", 0.001)
+
+    def __new__(cls, found: float | str) -> Self:
+        return cls.parse(found)
+
+    @classmethod
+    def parse(cls, found: object) -> Self:
+        """From a number, or a text in percent."""
+        if isinstance(found, str):
+            match = re.fullmatch(rf"({_NUMBER})\s*(%?)", found.strip())
+            if match is None or len(found) > _LONGEST_TEXT:
+                raise NotAQuantity(f"{_shown(found)} is not a probability", cls.allowed)
+            number = float(Decimal(match[1]) / (100 if match[2] else 1))
+        elif isinstance(found, (int, float)) and not isinstance(found, bool):
+            number = found
+        else:
+            raise NotAQuantity(f"{_shown(found)} is not a probability", cls.allowed)
+        if not 0 <= number <= 1:  # also refuses NaN, which compares false
+            raise NotAQuantity(f"{_shown(found)} is not between 0 and 1", cls.allowed)
+        return float.__new__(cls, number)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: object, _handler: object) -> dict[str, Any]:
+        return {
+            "anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "pattern": cls.pattern}],
+            "description": cls.summary,
+            "examples": list(cls.examples),
+        }
+
+    def __str__(self) -> str:
+        return float.__repr__(self)
+
+    def dumped(self) -> str | float:
+        """The plain number."""
+        return float(self)
+
+
+class QueueLimit(Quantity):
+    """How much a queue holds: packets (`100p`), bytes (`64kB`) or a multiple of rate x round-trip time (`1bdp`)."""
+
+    summary = "queue limit"
+    allowed = "packets as in 100p, bytes as in 64kB, or rate x round-trip time as in 1bdp, 2.5bdp"
+    pattern = rf"^({_NUMBER}\s*bdp|[0-9]+\s*p|{_NUMBER}\s*(B|kB|KB|MB|GB|KiB|kiB|MiB|GiB)?)$"
+    examples = ("100p", "64kB", "1bdp")
+    _MOST_PACKETS = 10**9
+    _MOST_PRODUCTS = 10**4
+
+    def __init__(self, found: str | int) -> None:
+        self.packets: int | None = None
+        self.bytes: Size | None = None
+        self.products: Fraction | None = None
+        text = str(found).strip()
+        if match := re.fullmatch(r"([0-9]{1,12})\s*p", text):
+            self.packets = int(match[1])
+        elif match := re.fullmatch(rf"({_NUMBER})\s*bdp", text):
+            self.products = Fraction(match[1])
+        else:
+            self.bytes = self._as_bytes(found)
+        self._check(found)
+
+    @classmethod
+    def _as_bytes(cls, found: str | int) -> Size:
+        try:
+            return Size.parse(found)
+        except NotAQuantity as error:
+            raise NotAQuantity(error.problem.replace("a size", "a queue limit"), cls.allowed) from None
+
+    def _check(self, found: object) -> None:
+        if 0 in (self.packets, self.bytes, self.products):
+            raise NotAQuantity(f"{_shown(found)} holds nothing", self.allowed)
+        if (self.packets or 0) > self._MOST_PACKETS or (self.products or 0) > self._MOST_PRODUCTS:
+            raise NotAQuantity(f"{_shown(found)} is more than any queue", self.allowed)
+
+    @classmethod
+    def parse(cls, found: object) -> Self:
+        """From its text, or a plain number of bytes."""
+        if isinstance(found, cls):
+            return found
+        if isinstance(found, str) or type(found) is int or isinstance(found, Size):
+            return cls(cast("str | int", found))
+        raise NotAQuantity(f"{_shown(found)} is not a queue limit", cls.allowed)
+
+    def __str__(self) -> str:
+        if self.packets is not None:
+            return f"{self.packets}p"
+        if self.products is not None:
+            number = format(Decimal(self.products.numerator) / Decimal(self.products.denominator), "f")
+            return f"{number}bdp"
+        return str(self.bytes)
+
+    def __repr__(self) -> str:
+        return f"QueueLimit({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, QueueLimit) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
