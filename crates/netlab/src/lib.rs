@@ -2,5 +2,9 @@
 //!
 //! Everything here runs in virtual time: time and randomness are arguments.
 
+pub mod link;
+pub mod resolved;
 pub mod rng;
+pub mod samples;
+pub mod sim;
 pub mod time;

@@ -1,0 +1,85 @@
+//! First in, first out, with its bytes counted; and limits.
+
+use std::collections::VecDeque;
+
+use crate::resolved;
+use crate::time::Nanos;
+
+/// A packet that waits.
+#[derive(Debug)]
+pub(in crate::link) struct Queued<P> {
+    pub(in crate::link) packet: P,
+    /// Bytes on the wire, overhead counted.
+    pub(in crate::link) wire_bytes: u32,
+    /// When it arrived.
+    pub(in crate::link) since: Nanos,
+}
+
+#[derive(Debug)]
+pub(super) struct Fifo<P> {
+    waiting: VecDeque<Queued<P>>,
+    bytes: u64,
+}
+
+impl<P> Fifo<P> {
+    pub(super) fn new() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, packet: Queued<P>) {
+        self.bytes += u64::from(packet.wire_bytes);
+        self.waiting.push_back(packet);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Queued<P>> {
+        let packet = self.waiting.pop_front()?;
+        self.bytes -= u64::from(packet.wire_bytes);
+        Some(packet)
+    }
+
+    pub(super) fn pop_last(&mut self) -> Option<Queued<P>> {
+        let packet = self.waiting.pop_back()?;
+        self.bytes -= u64::from(packet.wire_bytes);
+        Some(packet)
+    }
+
+    pub(super) fn packets(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// The most that may wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit {
+    packets: u64,
+    bytes: u64,
+}
+
+impl Limit {
+    pub(super) fn new(queue: &resolved::Queue) -> Self {
+        let (packets, bytes) = queue.limits();
+        Self {
+            packets: packets.unwrap_or(u64::MAX),
+            bytes: bytes.unwrap_or(u64::MAX),
+        }
+    }
+
+    pub(super) fn is_exceeded(&self, packets: u64, bytes: u64) -> bool {
+        packets > self.packets || bytes > self.bytes
+    }
+
+    /// Whether one more packet fits.
+    pub(super) fn admits<P>(&self, fifo: &Fifo<P>, packet: &Queued<P>) -> bool {
+        !self.is_exceeded(
+            fifo.packets() + 1,
+            fifo.bytes() + u64::from(packet.wire_bytes),
+        )
+    }
+}

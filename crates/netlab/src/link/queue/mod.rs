@@ -1,0 +1,105 @@
+//! Queue disciplines. What is here waits for the serializer; what is in service or on the wire is elsewhere.
+
+mod codel;
+mod drop_tail;
+mod fifo;
+mod fq_codel;
+mod pie;
+mod red;
+
+pub(super) use fifo::Queued;
+
+use crate::link::{DropReason, Packet};
+use crate::resolved;
+use crate::rng::Generator;
+use crate::time::Nanos;
+
+use codel::CodelQueue;
+use drop_tail::DropTailQueue;
+use fifo::Limit;
+use fq_codel::FqCodelQueue;
+use pie::PieQueue;
+use red::RedQueue;
+
+/// Packets that a discipline dropped after it had accepted them.
+pub(super) type Discarded<P> = Vec<(P, DropReason)>;
+
+/// What a discipline knows about the link behind it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Service {
+    /// Mean rate of the serializer in bit/s; `None` is infinite.
+    pub(super) rate_bps: Option<f64>,
+}
+
+/// A queue discipline.
+pub(super) trait Discipline<P>: Send {
+    /// Takes a packet that arrives at `packet.since`, or says why not.
+    fn enqueue(
+        &mut self,
+        packet: Queued<P>,
+        generator: &mut Generator,
+        discarded: &mut Discarded<P>,
+    ) -> Result<(), DropReason>;
+
+    /// Gives the packet that starts at `now`.
+    fn dequeue(&mut self, now: Nanos, discarded: &mut Discarded<P>) -> Option<Queued<P>>;
+
+    /// Takes a packet back from another discipline, without any decision.
+    fn restore(&mut self, packet: Queued<P>);
+
+    /// Gives the newest packet of the (largest) queue.
+    fn remove_last(&mut self) -> Option<Queued<P>>;
+
+    /// Takes new parameters and keeps its state; false if they are of another discipline.
+    fn set_parameters(&mut self, queue: &resolved::Queue, service: Service) -> bool;
+
+    fn packets(&self) -> u64;
+
+    fn bytes(&self) -> u64;
+}
+
+/// An empty queue of the given kind.
+pub(super) fn new_discipline<P: Packet>(
+    queue: &resolved::Queue,
+    service: Service,
+) -> Box<dyn Discipline<P>> {
+    let limit = Limit::new(queue);
+    match queue {
+        resolved::Queue::DropTail(_) => Box::new(DropTailQueue::new(limit)),
+        resolved::Queue::Codel(parameters) => Box::new(CodelQueue::new(parameters, limit)),
+        resolved::Queue::FqCodel(parameters) => Box::new(FqCodelQueue::new(parameters, limit)),
+        resolved::Queue::Red(parameters) => Box::new(RedQueue::new(parameters, limit, service)),
+        resolved::Queue::Pie(parameters) => Box::new(PieQueue::new(parameters, limit)),
+    }
+}
+
+/// Gives a queue new parameters. Packets stay, except those beyond the new limit, which are dropped from the tail.
+pub(super) fn reconfigure<P: Packet>(
+    discipline: &mut Box<dyn Discipline<P>>,
+    queue: &resolved::Queue,
+    service: Service,
+    discarded: &mut Discarded<P>,
+) {
+    if !discipline.set_parameters(queue, service) {
+        let waiting = drain(discipline.as_mut());
+        *discipline = new_discipline(queue, service);
+        waiting
+            .into_iter()
+            .for_each(|packet| discipline.restore(packet));
+    }
+    let limit = Limit::new(queue);
+    while limit.is_exceeded(discipline.packets(), discipline.bytes()) {
+        let Some(last) = discipline.remove_last() else {
+            break;
+        };
+        discarded.push((last.packet, DropReason::QueueFull));
+    }
+}
+
+/// Empties a queue, in the order of arrival.
+pub(super) fn drain<P>(discipline: &mut dyn Discipline<P>) -> Vec<Queued<P>> {
+    let mut waiting: Vec<_> = std::iter::from_fn(|| discipline.remove_last()).collect();
+    waiting.reverse();
+    waiting.sort_by_key(|packet| packet.since);
+    waiting
+}

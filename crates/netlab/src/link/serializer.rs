@@ -1,0 +1,208 @@
+//! Serializers: how long a packet occupies the link.
+
+use crate::resolved::{Direction, Trace};
+use crate::time::{NANOS_PER_SECOND, Nanos};
+
+/// What puts packets on the wire, one after the other.
+#[derive(Debug)]
+pub(super) enum Serializer {
+    Infinite,
+    Rate(RateSerializer),
+    Trace(TraceSerializer),
+}
+
+impl Serializer {
+    /// A trace comes before the rate of the medium, and that before the rate of the link.
+    pub(super) fn new(direction: &Direction, medium_rate_bps: Option<u64>) -> Self {
+        match (&direction.trace, medium_rate_bps.or(direction.rate_bps)) {
+            (Some(trace), _) => Self::Trace(TraceSerializer::new(trace)),
+            (None, Some(rate_bps)) => Self::Rate(RateSerializer::new(rate_bps)),
+            (None, None) => Self::Infinite,
+        }
+    }
+
+    /// The first instant, not before `ready`, at which a packet can start.
+    pub(super) fn earliest_start(&self, ready: Nanos) -> Nanos {
+        match self {
+            Self::Infinite | Self::Rate(_) => ready,
+            Self::Trace(trace) => trace.earliest_start(ready),
+        }
+    }
+
+    /// Sends `bytes` from `start`, an instant that `earliest_start` gave, and returns when the last bit has left.
+    pub(super) fn transmit(&mut self, start: Nanos, bytes: u32) -> Nanos {
+        match self {
+            Self::Infinite => start,
+            Self::Rate(rate) => rate.transmit(start, bytes),
+            Self::Trace(trace) => trace.transmit(start, bytes),
+        }
+    }
+
+    /// The long-run rate in bit/s; `None` is infinite.
+    pub(super) fn mean_rate_bps(&self) -> Option<f64> {
+        match self {
+            Self::Infinite => None,
+            Self::Rate(rate) => Some(rate.rate_bps as f64),
+            Self::Trace(trace) => Some(trace.mean_rate_bps()),
+        }
+    }
+}
+
+/// A constant rate. Instants are rounded up to whole nanoseconds; within a busy period the error does not add up.
+#[derive(Debug)]
+pub(super) struct RateSerializer {
+    rate_bps: u64,
+    finished: Nanos,
+    /// By how much `finished` was rounded up, in units of 1 / `rate_bps` nanoseconds; less than one nanosecond.
+    rounded_up: u64,
+    /// The duration of the last packet: most packets are of the same size, and divisions are slow.
+    last: Duration,
+}
+
+/// How long some bytes take: `whole_ns` + `remainder` / rate, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Duration {
+    bytes: u32,
+    whole_ns: Nanos,
+    remainder: u64,
+}
+
+impl RateSerializer {
+    fn new(rate_bps: u64) -> Self {
+        let last = Duration {
+            bytes: 0,
+            whole_ns: 0,
+            remainder: 0,
+        };
+        Self {
+            rate_bps,
+            finished: 0,
+            rounded_up: 0,
+            last,
+        }
+    }
+
+    fn transmit(&mut self, start: Nanos, bytes: u32) -> Nanos {
+        if bytes != self.last.bytes {
+            self.last = Duration::of(bytes, self.rate_bps);
+        }
+        let Duration {
+            whole_ns,
+            remainder,
+            ..
+        } = self.last;
+        let paid = if start == self.finished {
+            self.rounded_up
+        } else {
+            0
+        };
+        let partial_ns = u64::from(remainder > paid);
+        self.rounded_up = if remainder > paid {
+            self.rate_bps - (remainder - paid)
+        } else {
+            paid - remainder
+        };
+        self.finished = start.saturating_add(whole_ns).saturating_add(partial_ns);
+        self.finished
+    }
+}
+
+impl Duration {
+    fn of(bytes: u32, rate_bps: u64) -> Self {
+        const WORK_PER_BYTE: u64 = 8 * NANOS_PER_SECOND;
+        if let Some(work) = u64::from(bytes).checked_mul(WORK_PER_BYTE) {
+            return Self {
+                bytes,
+                whole_ns: work / rate_bps,
+                remainder: work % rate_bps,
+            };
+        }
+        let work = u128::from(bytes) * u128::from(WORK_PER_BYTE);
+        let rate = u128::from(rate_bps);
+        let whole_ns = Nanos::try_from(work / rate).unwrap_or(Nanos::MAX);
+        Self {
+            bytes,
+            whole_ns,
+            remainder: (work % rate) as u64,
+        }
+    }
+}
+
+/// Delivery opportunities, each of some bytes: small packets share one, a large packet takes several, what is not used is lost.
+#[derive(Debug)]
+pub(super) struct TraceSerializer {
+    opportunities_ns: Vec<Nanos>,
+    period_ns: Nanos,
+    opportunity_bytes: u32,
+    /// Number, counted over all periods, of the opportunity in use, and its bytes still free.
+    current: u64,
+    free_bytes: u32,
+}
+
+impl TraceSerializer {
+    fn new(trace: &Trace) -> Self {
+        Self {
+            opportunities_ns: trace.opportunities_ns.clone(),
+            period_ns: trace.period_ns,
+            opportunity_bytes: trace.opportunity_bytes,
+            current: 0,
+            free_bytes: trace.opportunity_bytes,
+        }
+    }
+
+    fn earliest_start(&self, ready: Nanos) -> Nanos {
+        self.instant(self.opportunity_from(ready))
+    }
+
+    fn transmit(&mut self, start: Nanos, bytes: u32) -> Nanos {
+        let first = self.opportunity_from(start);
+        if first != self.current {
+            self.move_to(first);
+        }
+        let mut unsent = bytes;
+        while unsent > self.free_bytes {
+            unsent -= self.free_bytes;
+            self.move_to(self.current.saturating_add(1));
+        }
+        self.free_bytes -= unsent;
+        let finish = self.instant(self.current);
+        if self.free_bytes == 0 {
+            self.move_to(self.current.saturating_add(1));
+        }
+        finish
+    }
+
+    fn move_to(&mut self, opportunity: u64) {
+        self.current = opportunity;
+        self.free_bytes = self.opportunity_bytes;
+    }
+
+    /// The first opportunity at or after `ready` that is not yet used up.
+    fn opportunity_from(&self, ready: Nanos) -> u64 {
+        if self.instant(self.current) >= ready {
+            return self.current;
+        }
+        // An opportunity at the very end of a period belongs to that period, hence the 1.
+        let period = ready.saturating_sub(1) / self.period_ns;
+        let offset = ready - period * self.period_ns;
+        let index = self
+            .opportunities_ns
+            .partition_point(|instant| *instant < offset);
+        period
+            .saturating_mul(self.opportunities_ns.len() as u64)
+            .saturating_add(index as u64)
+    }
+
+    fn instant(&self, opportunity: u64) -> Nanos {
+        let per_period = self.opportunities_ns.len() as u64;
+        let offset = self.opportunities_ns[(opportunity % per_period) as usize];
+        (opportunity / per_period)
+            .saturating_mul(self.period_ns)
+            .saturating_add(offset)
+    }
+
+    fn mean_rate_bps(&self) -> f64 {
+        let bits = self.opportunities_ns.len() as f64 * f64::from(self.opportunity_bytes) * 8.0;
+        bits * NANOS_PER_SECOND as f64 / self.period_ns as f64
+    }
+}

@@ -1,0 +1,24 @@
+//! The resolved experiment, exactly as its JSON: integers in named units, no defaults, no unknown keys.
+
+mod action;
+mod direction;
+mod experiment;
+mod flow;
+mod host;
+mod validation;
+
+pub use action::{Action, LinkDownBy};
+pub use direction::{
+    Codel, Direction, DropTail, FqCodel, GilbertElliott, InvalidDirection, Loss, LossPlace, Pie,
+    Queue, Red, Trace,
+};
+pub(crate) use direction::{validate_overhead, validate_rate};
+pub use experiment::{
+    Event, Experiment, Interface, Layer, Link, Measure, Medium, Node, NodeKind, SCHEMA, Subnet,
+    Vary,
+};
+pub use flow::{Application, Flow, FlowEnd, Hop, HopDirection, Path, PathManager, Transport};
+pub use host::{
+    Behaviour, BehaviourName, FailedAfter, FirstHop, Host, Reinjection, Stack, SubflowOrder,
+};
+pub use validation::{LARGEST, ResolvedError};

@@ -1,0 +1,123 @@
+//! A host and how its stack behaves.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Nanos;
+
+/// An end system: it sends and receives, and never forwards.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Id, unique among hosts and nodes.
+    pub id: String,
+    /// Whose protocol stack it runs.
+    pub stack: Stack,
+    /// Whether it speaks Multipath TCP.
+    pub mptcp: bool,
+    /// Whether only one subflow is used at a time.
+    pub one_at_a_time: bool,
+    /// Retransmissions of a SYN before giving up.
+    pub syn_retries: u32,
+    /// How many of them come at the initial interval, before it doubles.
+    pub syn_linear_timeouts: u32,
+    /// Whether the DSS checksum (RFC 8684, section 3.3) is demanded.
+    pub checksum: bool,
+    /// Largest receive buffer.
+    pub rcvbuf_bytes: u64,
+    /// Largest send buffer.
+    pub sndbuf_bytes: u64,
+    /// Initial congestion window.
+    pub initial_window_segments: u32,
+    /// Where the bottleneck of its first link queues.
+    pub first_hop: FirstHop,
+    /// What distinguishes implementations of Multipath TCP.
+    pub behaviour: Behaviour,
+}
+
+/// Whose protocol stack a host runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stack {
+    /// The back-end's own choice.
+    Backend,
+    /// The Linux kernel's.
+    Kernel,
+    /// Ours, in real time.
+    Userspace,
+}
+
+/// Where packets wait for the host's first link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstHop {
+    /// In the network: the sender's stack feels no back-pressure.
+    Network,
+    /// In the host: its stack stops when the queue is full.
+    Host,
+}
+
+/// How an implementation of Multipath TCP behaves where the RFC leaves it open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Behaviour {
+    /// The preset that the values come from.
+    pub name: BehaviourName,
+    /// When a subflow counts as failed.
+    pub failed_after: FailedAfter,
+    /// Measurement intervals without progress until a subflow is stale.
+    pub stale_intervals: u32,
+    /// When data is sent again on another subflow.
+    pub reinjection: Reinjection,
+    /// Whether all that was assigned to a failed subflow is sent again, or only what was sent.
+    pub reinject_whole_queue: bool,
+    /// How long the path manager waits after an address event.
+    pub path_manager_delay_ns: Nanos,
+    /// The order in which equal subflows are taken.
+    pub subflow_order: SubflowOrder,
+}
+
+/// Presets of [`Behaviour`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BehaviourName {
+    /// Today's Linux kernel.
+    Mainline,
+    /// The out-of-tree kernel of the older papers.
+    Oot,
+}
+
+/// When a subflow counts as failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailedAfter {
+    /// At the first retransmission timeout.
+    FirstRto,
+    /// After some intervals without progress.
+    Stale,
+}
+
+/// When data is sent again on another subflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reinjection {
+    /// Never.
+    None,
+    /// At a retransmission timeout.
+    OnRto,
+    /// When its subflow is stale.
+    OnStale,
+    /// When its subflow closes.
+    OnClose,
+    /// Whenever it blocks the window.
+    Opportunistic,
+}
+
+/// The order in which equal subflows are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SubflowOrder {
+    /// The last created first.
+    NewestFirst,
+    /// The first created first.
+    OldestFirst,
+}

@@ -1,0 +1,413 @@
+//! What the types of the resolved experiment do not say: ids refer to something, numbers are in their range.
+
+use std::collections::HashMap;
+
+use thiserror::Error;
+
+use super::{
+    Action, Application, Direction, Experiment, Flow, HopDirection, InvalidDirection, Link,
+    LinkDownBy, Path, SCHEMA,
+};
+
+/// The largest time, size or rate: 2^53, over 100 days in nanoseconds, which every JSON reader keeps exactly.
+pub const LARGEST: u64 = 1 << 53;
+
+/// Largest UDP payload over IPv4.
+const LARGEST_DATAGRAM_BYTES: u32 = 65_507;
+
+/// Why a JSON text is no resolved experiment.
+#[derive(Debug, Error)]
+pub enum ResolvedError {
+    /// Broken JSON, or a key or type that the schema does not have.
+    #[error("not a resolved experiment: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A value that is out of range, or an id that nothing has.
+    #[error("{place}: found {found}, allowed is {allowed}")]
+    Invalid {
+        /// Path within the experiment, as in `links.wifi.forward.rate_bps`.
+        place: String,
+        /// What was found.
+        found: String,
+        /// What would be accepted.
+        allowed: String,
+    },
+}
+
+impl ResolvedError {
+    fn of_direction(place: &str, error: InvalidDirection) -> Self {
+        Self::Invalid {
+            place: format!("{place}.{}", error.field),
+            found: error.found,
+            allowed: error.allowed.to_owned(),
+        }
+    }
+}
+
+type Validity = Result<(), ResolvedError>;
+
+fn refuse<T>(
+    place: impl ToString,
+    found: impl ToString,
+    allowed: impl ToString,
+) -> Result<T, ResolvedError> {
+    Err(ResolvedError::Invalid {
+        place: place.to_string(),
+        found: found.to_string(),
+        allowed: allowed.to_string(),
+    })
+}
+
+fn in_range(place: impl ToString, value: u64, smallest: u64) -> Validity {
+    if (smallest..=LARGEST).contains(&value) {
+        return Ok(());
+    }
+    refuse(place, value, format!("{smallest} to {LARGEST}"))
+}
+
+/// Ids of one kind, each with its place in the list of declaration.
+struct Ids<'a> {
+    kind: &'static str,
+    indices: HashMap<&'a str, usize>,
+}
+
+impl<'a> Ids<'a> {
+    fn new(
+        kind: &'static str,
+        ids: impl Iterator<Item = &'a String>,
+    ) -> Result<Self, ResolvedError> {
+        let mut indices = HashMap::new();
+        for (index, id) in ids.enumerate() {
+            if indices.insert(id.as_str(), index).is_some() {
+                return refuse(kind, format!("{id:?} twice"), "ids that are unique");
+            }
+        }
+        Ok(Self { kind, indices })
+    }
+
+    fn find(&self, place: impl ToString, id: &str) -> Result<usize, ResolvedError> {
+        match self.indices.get(id) {
+            Some(index) => Ok(*index),
+            None => refuse(
+                place,
+                format!("{id:?}"),
+                format!("an id of one of the {}", self.kind),
+            ),
+        }
+    }
+}
+
+/// Everything that can be referred to.
+struct Declared<'a> {
+    experiment: &'a Experiment,
+    hosts: Ids<'a>,
+    hosts_and_nodes: Ids<'a>,
+    interfaces: Ids<'a>,
+    media: Ids<'a>,
+    links: Ids<'a>,
+}
+
+pub(super) fn validate(experiment: &Experiment) -> Validity {
+    if experiment.schema != SCHEMA {
+        return refuse("schema", &experiment.schema, SCHEMA);
+    }
+    let declared = Declared::new(experiment)?;
+    declared.validate_times()?;
+    declared.validate_interfaces()?;
+    declared.validate_links()?;
+    for flow in &experiment.flows {
+        declared.validate_flow(flow)?;
+    }
+    declared.validate_events()
+}
+
+impl Action {
+    /// Checks an action that is not part of the description, as [`Experiment::from_json`] does for those that are.
+    ///
+    /// # Errors
+    /// An id that the experiment does not have, or a value out of its range.
+    pub fn validate(&self, experiment: &Experiment) -> Validity {
+        Declared::new(experiment)?.validate_action("action", self)
+    }
+}
+
+impl<'a> Declared<'a> {
+    fn new(experiment: &'a Experiment) -> Result<Self, ResolvedError> {
+        let hosts = || experiment.hosts.iter().map(|host| &host.id);
+        let nodes = experiment.nodes.iter().map(|node| &node.id);
+        Ids::new("flows", experiment.flows.iter().map(|flow| &flow.id))?;
+        Ids::new("events", experiment.events.iter().map(|event| &event.id))?;
+        Ok(Self {
+            experiment,
+            hosts: Ids::new("hosts", hosts())?,
+            hosts_and_nodes: Ids::new("hosts and nodes", hosts().chain(nodes))?,
+            interfaces: Ids::new("interfaces", experiment.interfaces.iter().map(|i| &i.id))?,
+            media: Ids::new("media", experiment.media.iter().map(|medium| &medium.id))?,
+            links: Ids::new("links", experiment.links.iter().map(|link| &link.id))?,
+        })
+    }
+
+    fn validate_times(&self) -> Validity {
+        let measure = &self.experiment.measure;
+        in_range("duration_ns", self.experiment.duration_ns, 1)?;
+        in_range("vary.start_ns", self.experiment.vary.start_ns, 0)?;
+        if self.experiment.vary.rtt_ppm > 1_000_000 {
+            let found = self.experiment.vary.rtt_ppm;
+            return refuse("vary.rtt_ppm", found, "0 to 1000000");
+        }
+        in_range("measure.every_ns", measure.every_ns, 1)?;
+        in_range("measure.probe_rtt_ns", measure.probe_rtt_ns.unwrap_or(1), 1)?;
+        for id in &measure.captures {
+            self.interfaces.find("measure.captures", id)?;
+        }
+        Ok(())
+    }
+
+    fn validate_interfaces(&self) -> Validity {
+        for interface in &self.experiment.interfaces {
+            let place = format!("interfaces.{}", interface.id);
+            self.hosts_and_nodes
+                .find(format!("{place}.node"), &interface.node)?;
+            let link = self.links.find(format!("{place}.link"), &interface.link)?;
+            let link = &self.experiment.links[link];
+            if link.a != interface.id && link.b != interface.id {
+                let ends = format!(
+                    "a link with that end; {} joins {} and {}",
+                    link.id, link.a, link.b
+                );
+                return refuse(format!("{place}.link"), &interface.link, ends);
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_links(&self) -> Validity {
+        for medium in &self.experiment.media {
+            let place = format!("media.{}.rate_bps", medium.id);
+            in_range(place, medium.rate_bps.unwrap_or(1), 1)?;
+        }
+        for link in &self.experiment.links {
+            self.validate_link(link)?;
+        }
+        Ok(())
+    }
+
+    fn validate_link(&self, link: &Link) -> Validity {
+        let place = format!("links.{}", link.id);
+        for (name, end) in [("a", &link.a), ("b", &link.b)] {
+            let end = self.interfaces.find(format!("{place}.{name}"), end)?;
+            let interface = &self.experiment.interfaces[end];
+            if interface.link != link.id {
+                let other = format!(
+                    "an interface of this link; {} is on {}",
+                    interface.id, interface.link
+                );
+                return refuse(format!("{place}.{name}"), &interface.id, other);
+            }
+        }
+        if link.a == link.b {
+            return refuse(format!("{place}.b"), &link.b, "another interface than a");
+        }
+        if let Some(medium) = &link.medium {
+            self.media.find(format!("{place}.medium"), medium)?;
+        }
+        validate_direction(&format!("{place}.forward"), &link.forward)?;
+        validate_direction(&format!("{place}.backward"), &link.backward)
+    }
+
+    fn validate_flow(&self, flow: &Flow) -> Validity {
+        let place = format!("flows.{}", flow.id);
+        self.hosts.find(format!("{place}.from"), &flow.from)?;
+        self.hosts.find(format!("{place}.to"), &flow.to)?;
+        in_range(format!("{place}.start_ns"), flow.start_ns, 0)?;
+        for id in flow.via.iter().flatten() {
+            self.interfaces.find(format!("{place}.via"), id)?;
+        }
+        validate_application(&format!("{place}.app"), &flow.app)?;
+        if flow.paths.is_empty() {
+            return refuse(format!("{place}.paths"), "none", "at least one path");
+        }
+        for (index, path) in flow.paths.iter().enumerate() {
+            self.validate_path(&format!("{place}.paths.{index}"), flow, path)?;
+        }
+        Ok(())
+    }
+
+    fn validate_path(&self, place: &str, flow: &Flow, path: &Path) -> Validity {
+        for (name, id, host) in [
+            ("local", &path.local, &flow.from),
+            ("remote", &path.remote, &flow.to),
+        ] {
+            let interface = self.interfaces.find(format!("{place}.{name}"), id)?;
+            if self.experiment.interfaces[interface].node != *host {
+                return refuse(
+                    format!("{place}.{name}"),
+                    id,
+                    format!("an interface of {host}"),
+                );
+            }
+        }
+        self.validate_hops(place, path)
+    }
+
+    /// The hops lead from the local interface to the remote one, node by node.
+    fn validate_hops(&self, place: &str, path: &Path) -> Validity {
+        let mut leaves_by = Some(path.local.as_str());
+        let mut arrives_at = None;
+        for hop in &path.hops {
+            let link =
+                &self.experiment.links[self.links.find(format!("{place}.hops"), &hop.link)?];
+            let (near, far) = match hop.direction {
+                HopDirection::Forward => (&link.a, &link.b),
+                HopDirection::Backward => (&link.b, &link.a),
+            };
+            let continues = match (leaves_by.take(), arrives_at) {
+                (Some(local), _) => near == local,
+                (None, Some(previous)) => self.node_of(near) == self.node_of(previous),
+                (None, None) => false,
+            };
+            if !continues {
+                return refuse(
+                    format!("{place}.hops"),
+                    &hop.link,
+                    "a link that goes on where the one before ends",
+                );
+            }
+            arrives_at = Some(far);
+        }
+        match arrives_at {
+            Some(end) if *end == path.remote => Ok(()),
+            _ => refuse(
+                format!("{place}.hops"),
+                "hops that end elsewhere",
+                format!("links up to {}", path.remote),
+            ),
+        }
+    }
+
+    fn node_of(&self, interface: &str) -> Option<&str> {
+        let index = *self.interfaces.indices.get(interface)?;
+        Some(&self.experiment.interfaces[index].node)
+    }
+
+    fn validate_events(&self) -> Validity {
+        let mut latest = 0;
+        for event in &self.experiment.events {
+            let place = format!("events.{}", event.id);
+            in_range(format!("{place}.at_ns"), event.at_ns, 0)?;
+            if event.at_ns < latest {
+                return refuse(
+                    format!("{place}.at_ns"),
+                    event.at_ns,
+                    format!("at least {latest}, that of the event before"),
+                );
+            }
+            latest = event.at_ns;
+            self.validate_action(&format!("{place}.action"), &event.action)?;
+        }
+        Ok(())
+    }
+
+    fn validate_action(&self, place: &str, action: &Action) -> Validity {
+        match action {
+            Action::InterfaceDown { interface }
+            | Action::InterfaceUp { interface }
+            | Action::SetBackup { interface, .. } => {
+                self.interfaces
+                    .find(format!("{place}.interface"), interface)?;
+            }
+            Action::AddressAdd { interface } | Action::AddressRemove { interface } => {
+                self.validate_address(&format!("{place}.interface"), interface)?;
+            }
+            Action::LinkDown { link, by } | Action::LinkUp { link, by } => {
+                self.validate_link_down(place, link, *by)?;
+            }
+            Action::SetLink {
+                link,
+                forward,
+                backward,
+            } => {
+                self.links.find(format!("{place}.link"), link)?;
+                validate_direction(&format!("{place}.forward"), forward)?;
+                validate_direction(&format!("{place}.backward"), backward)?;
+            }
+            Action::Exec { host, .. } => {
+                self.hosts.find(format!("{place}.host"), host)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_address(&self, place: &str, id: &str) -> Validity {
+        let interface = &self.experiment.interfaces[self.interfaces.find(place, id)?];
+        match (&interface.ipv4, &interface.ipv6) {
+            (None, None) => refuse(place, id, "an interface that was given an address"),
+            _ => Ok(()),
+        }
+    }
+
+    fn validate_link_down(&self, place: &str, link: &str, by: LinkDownBy) -> Validity {
+        let link = &self.experiment.links[self.links.find(format!("{place}.link"), link)?];
+        let has_port = [&link.a, &link.b].into_iter().any(|end| {
+            self.node_of(end)
+                .is_some_and(|node| !self.hosts.indices.contains_key(node))
+        });
+        if by == LinkDownBy::PortDown && !has_port {
+            return refuse(
+                format!("{place}.by"),
+                "port_down between two hosts",
+                "cut or drop_rule",
+            );
+        }
+        Ok(())
+    }
+}
+
+fn validate_direction(place: &str, direction: &Direction) -> Validity {
+    direction
+        .validate()
+        .map_err(|error| ResolvedError::of_direction(place, error))?;
+    in_range(
+        format!("{place}.rate_bps"),
+        direction.rate_bps.unwrap_or(1),
+        1,
+    )?;
+    in_range(format!("{place}.delay_ns"), direction.delay_ns, 0)?;
+    in_range(format!("{place}.jitter_ns"), direction.jitter_ns, 0)?;
+    let period_ns = direction.trace.as_ref().map_or(1, |trace| trace.period_ns);
+    in_range(format!("{place}.trace.period_ns"), period_ns, 1)
+}
+
+fn validate_application(place: &str, application: &Application) -> Validity {
+    match application {
+        Application::Cbr {
+            rate_bps,
+            size_bytes,
+            duration_ns,
+        } => {
+            in_range(format!("{place}.rate_bps"), *rate_bps, 1)?;
+            validate_datagram(place, *size_bytes)?;
+            in_range(format!("{place}.duration_ns"), duration_ns.unwrap_or(0), 0)
+        }
+        Application::Probe {
+            every_ns,
+            size_bytes,
+            duration_ns,
+        } => {
+            in_range(format!("{place}.every_ns"), *every_ns, 1)?;
+            validate_datagram(place, *size_bytes)?;
+            in_range(format!("{place}.duration_ns"), duration_ns.unwrap_or(0), 0)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn validate_datagram(place: &str, size_bytes: u32) -> Validity {
+    if (1..=LARGEST_DATAGRAM_BYTES).contains(&size_bytes) {
+        return Ok(());
+    }
+    refuse(
+        format!("{place}.size_bytes"),
+        size_bytes,
+        format!("1 to {LARGEST_DATAGRAM_BYTES}"),
+    )
+}

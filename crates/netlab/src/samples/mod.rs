@@ -1,0 +1,83 @@
+//! The tables of a run: an Arrow IPC stream while it goes on, so that what was written survives a kill, and Parquet at the end.
+
+mod parquet_file;
+mod reader;
+mod stream;
+mod tables;
+
+use std::path::{Path, PathBuf};
+
+use arrow_schema::ArrowError;
+use parquet::errors::ParquetError;
+use thiserror::Error;
+
+pub use parquet_file::write_parquet;
+pub use reader::{Column, Table, read_table};
+pub use tables::{SampleTable, Unit, UnitTable};
+
+/// A table that could not be written or read.
+#[derive(Debug, Error)]
+pub enum TableError {
+    /// The operating system refused.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// The Arrow stream is not readable, or could not be written.
+    #[error("{path}: {source}")]
+    Arrow {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: ArrowError,
+    },
+    /// The Parquet file is not readable, or could not be written.
+    #[error("{path}: {source}")]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: ParquetError,
+    },
+    /// The table has a column of a type that no table of a run has.
+    #[error(
+        "{path}: column {column}: found {found}, allowed is int64, float64 or a dictionary of strings with int32 keys"
+    )]
+    Column {
+        /// The file.
+        path: PathBuf,
+        /// Name of the column.
+        column: String,
+        /// Its type.
+        found: String,
+    },
+}
+
+impl TableError {
+    fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    fn arrow(path: &Path, source: ArrowError) -> Self {
+        match source {
+            ArrowError::IoError(_, source) => Self::io(path, source),
+            source => Self::Arrow {
+                path: path.to_owned(),
+                source,
+            },
+        }
+    }
+
+    fn parquet(path: &Path, source: ParquetError) -> Self {
+        Self::Parquet {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Tables read back, from a stream or from Parquet.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type};
+use arrow_array::{Array, Float64Array, Int32Array, Int64Array, RecordBatch, RecordBatchReader};
+use arrow_ipc::reader::StreamReader;
+use arrow_schema::{ArrowError, DataType, SchemaRef};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+
+use super::TableError;
+
+/// A table: its columns in order, with their names.
+pub type Table = Vec<(String, Column)>;
+
+/// A column of a table, whole.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Column {
+    /// int64.
+    Integers(Int64Array),
+    /// float64.
+    Floats(Float64Array),
+    /// Words, each stored once: the codes are places in `words`.
+    Words {
+        /// One per row.
+        codes: Int32Array,
+        /// In the order of their first row.
+        words: Vec<String>,
+    },
+}
+
+/// Reads a table whole: a `.parquet` file, or an Arrow stream, of which all complete batches are read if it was cut off.
+///
+/// # Errors
+/// The file cannot be read or is no table of a run.
+pub fn read_table(path: &Path) -> Result<Table, TableError> {
+    let batches = if path
+        .extension()
+        .is_some_and(|extension| extension == "parquet")
+    {
+        Batches::open_parquet(path)?
+    } else {
+        Batches::open_stream(path)?
+    };
+    let mut columns = new_columns(path, &batches.schema())?;
+    for batch in batches {
+        let batch = batch?;
+        for ((_, column), array) in columns.iter_mut().zip(batch.columns()) {
+            column.append(array);
+        }
+    }
+    Ok(columns
+        .into_iter()
+        .map(|(name, column)| (name, column.finish()))
+        .collect())
+}
+
+/// The record batches of a file.
+pub(super) struct Batches {
+    path: PathBuf,
+    source: Source,
+}
+
+enum Source {
+    Stream(Box<StreamReader<BufReader<File>>>),
+    Parquet(Box<ParquetRecordBatchReader>),
+}
+
+impl Batches {
+    pub(super) fn open_stream(path: &Path) -> Result<Self, TableError> {
+        let reader = StreamReader::try_new_buffered(open(path)?, None);
+        let reader = reader.map_err(|error| TableError::arrow(path, error))?;
+        Ok(Self {
+            path: path.to_owned(),
+            source: Source::Stream(Box::new(reader)),
+        })
+    }
+
+    fn open_parquet(path: &Path) -> Result<Self, TableError> {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(open(path)?)
+            .and_then(|builder| builder.build());
+        let reader = reader.map_err(|error| TableError::parquet(path, error))?;
+        Ok(Self {
+            path: path.to_owned(),
+            source: Source::Parquet(Box::new(reader)),
+        })
+    }
+
+    pub(super) fn schema(&self) -> SchemaRef {
+        match &self.source {
+            Source::Stream(reader) => reader.schema(),
+            Source::Parquet(reader) => reader.schema(),
+        }
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, TableError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = match &mut self.source {
+            Source::Stream(reader) => match reader.next()? {
+                // The writer was killed in the middle of this batch: the stream ends with the one before.
+                Err(ArrowError::IoError(_, error))
+                    if error.kind() == std::io::ErrorKind::UnexpectedEof =>
+                {
+                    return None;
+                }
+                batch => batch,
+            },
+            Source::Parquet(reader) => reader.next()?,
+        };
+        Some(batch.map_err(|error| TableError::arrow(&self.path, error)))
+    }
+}
+
+fn open(path: &Path) -> Result<File, TableError> {
+    File::open(path).map_err(|error| TableError::io(path, error))
+}
+
+/// A column while it is read.
+enum Growing {
+    Integers(Vec<i64>),
+    Floats(Vec<f64>),
+    Words {
+        codes: Vec<i32>,
+        words: Vec<String>,
+        code_of: HashMap<String, i32>,
+    },
+}
+
+fn new_columns(path: &Path, schema: &SchemaRef) -> Result<Vec<(String, Growing)>, TableError> {
+    let new = |field: &arrow_schema::FieldRef| {
+        let column = Growing::new(field.data_type()).ok_or_else(|| TableError::Column {
+            path: path.to_owned(),
+            column: field.name().clone(),
+            found: field.data_type().to_string(),
+        })?;
+        Ok((field.name().clone(), column))
+    };
+    schema.fields().iter().map(new).collect()
+}
+
+impl Growing {
+    fn new(data_type: &DataType) -> Option<Self> {
+        match data_type {
+            DataType::Int64 => Some(Self::Integers(Vec::new())),
+            DataType::Float64 => Some(Self::Floats(Vec::new())),
+            DataType::Dictionary(key, value)
+                if (key.as_ref(), value.as_ref()) == (&DataType::Int32, &DataType::Utf8) =>
+            {
+                Some(Self::Words {
+                    codes: Vec::new(),
+                    words: Vec::new(),
+                    code_of: HashMap::new(),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Adds the rows of a batch, whose column has the type of the schema.
+    fn append(&mut self, array: &dyn Array) {
+        match self {
+            Self::Integers(values) => {
+                values.extend_from_slice(array.as_primitive::<Int64Type>().values())
+            }
+            Self::Floats(values) => {
+                values.extend_from_slice(array.as_primitive::<Float64Type>().values())
+            }
+            Self::Words {
+                codes,
+                words,
+                code_of,
+            } => {
+                let array = array.as_dictionary::<Int32Type>();
+                let batch_words = array.values().as_string::<i32>();
+                let mut translated = vec![None; batch_words.len()];
+                // Each batch has a dictionary of its own.
+                codes.extend(array.keys().values().iter().map(|key| {
+                    let place = *key as usize;
+                    *translated[place]
+                        .get_or_insert_with(|| intern(batch_words.value(place), words, code_of))
+                }));
+            }
+        }
+    }
+
+    fn finish(self) -> Column {
+        match self {
+            Self::Integers(values) => Column::Integers(values.into()),
+            Self::Floats(values) => Column::Floats(values.into()),
+            Self::Words { codes, words, .. } => Column::Words {
+                codes: codes.into(),
+                words,
+            },
+        }
+    }
+}
+
+fn intern(word: &str, words: &mut Vec<String>, code_of: &mut HashMap<String, i32>) -> i32 {
+    if let Some(code) = code_of.get(word) {
+        return *code;
+    }
+    let code = words.len() as i32;
+    words.push(word.to_owned());
+    code_of.insert(word.to_owned(), code);
+    code
+}

@@ -1,0 +1,86 @@
+//! An Arrow IPC stream in a file.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+
+use super::TableError;
+
+/// The name and type of a column.
+pub(super) fn column(name: &str, data_type: DataType) -> Field {
+    Field::new(name, data_type, false)
+}
+
+/// The type of a column of words: each distinct word is stored once.
+pub(super) fn words_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+}
+
+/// The words that a column can hold, and the array made of their codes.
+pub(super) struct Words(ArrayRef);
+
+impl Words {
+    pub(super) fn new<T: AsRef<str>>(words: &[T]) -> Self {
+        Self(Arc::new(StringArray::from_iter_values(words)))
+    }
+
+    /// A column of these codes, places in the list of words.
+    pub(super) fn column(&self, codes: Vec<i32>) -> Result<ArrayRef, ArrowError> {
+        let codes = Int32Array::from(codes);
+        let column = DictionaryArray::<Int32Type>::try_new(codes, Arc::clone(&self.0))?;
+        Ok(Arc::new(column))
+    }
+}
+
+/// A file that grows by whole record batches.
+pub(super) struct TableStream {
+    path: PathBuf,
+    schema: SchemaRef,
+    writer: StreamWriter<BufWriter<File>>,
+}
+
+impl TableStream {
+    /// Creates the file, with the schema in it.
+    pub(super) fn create(path: &Path, columns: Vec<Field>) -> Result<Self, TableError> {
+        let schema = Arc::new(Schema::new(columns));
+        let file = File::create(path).map_err(|error| TableError::io(path, error))?;
+        let writer = StreamWriter::try_new(BufWriter::new(file), &schema);
+        let mut stream = Self {
+            path: path.to_owned(),
+            schema,
+            writer: writer.map_err(|error| TableError::arrow(path, error))?,
+        };
+        stream.flush()?;
+        Ok(stream)
+    }
+
+    /// Appends a batch and hands it to the operating system, so that it survives the end of the process.
+    pub(super) fn append(
+        &mut self,
+        columns: Result<Vec<ArrayRef>, ArrowError>,
+    ) -> Result<(), TableError> {
+        let written = columns
+            .and_then(|columns| RecordBatch::try_new(Arc::clone(&self.schema), columns))
+            .and_then(|batch| self.writer.write(&batch));
+        written.map_err(|error| TableError::arrow(&self.path, error))?;
+        self.flush()
+    }
+
+    /// Writes the end of the stream and gives back where it is.
+    pub(super) fn finish(mut self) -> Result<PathBuf, TableError> {
+        let finished = self.writer.finish();
+        finished.map_err(|error| TableError::arrow(&self.path, error))?;
+        Ok(self.path)
+    }
+
+    fn flush(&mut self) -> Result<(), TableError> {
+        let flushed = self.writer.flush();
+        flushed.map_err(|error| TableError::arrow(&self.path, error))
+    }
+}

@@ -1,0 +1,204 @@
+//! The two tables of a run: samples and data units.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array};
+use arrow_schema::{ArrowError, DataType};
+
+use super::TableError;
+use super::parquet_file::write_parquet;
+use super::stream::{TableStream, Words, column, words_type};
+use crate::time::Nanos;
+
+/// Rows after which a batch is written even if it is not yet due.
+const ROWS_PER_BATCH: usize = 1 << 16;
+
+/// `samples`: time, entity, metric, value. Counters are cumulative.
+pub struct SampleTable {
+    stream: TableStream,
+    entities: Words,
+    metrics: Words,
+    time_ns: Vec<i64>,
+    entity: Vec<i32>,
+    metric: Vec<i32>,
+    value: Vec<f64>,
+}
+
+impl SampleTable {
+    /// Creates `samples.arrows` in `directory`; entities and metrics are all that rows can name.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn create(
+        directory: &Path,
+        entities: &[String],
+        metrics: &[&str],
+    ) -> Result<Self, TableError> {
+        let columns = vec![
+            column("time_ns", DataType::Int64),
+            column("entity", words_type()),
+            column("metric", words_type()),
+            column("value", DataType::Float64),
+        ];
+        Ok(Self {
+            stream: TableStream::create(&directory.join("samples.arrows"), columns)?,
+            entities: Words::new(entities),
+            metrics: Words::new(metrics),
+            time_ns: Vec::new(),
+            entity: Vec::new(),
+            metric: Vec::new(),
+            value: Vec::new(),
+        })
+    }
+
+    /// Adds a row. `entity` and `metric` are places in the lists given to [`Self::create`].
+    ///
+    /// # Errors
+    /// A full batch cannot be written.
+    pub fn push(
+        &mut self,
+        time: Nanos,
+        entity: usize,
+        metric: usize,
+        value: f64,
+    ) -> Result<(), TableError> {
+        self.time_ns.push(time as i64);
+        self.entity.push(entity as i32);
+        self.metric.push(metric as i32);
+        self.value.push(value);
+        if self.value.len() < ROWS_PER_BATCH {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    /// Writes what is not yet written.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn flush(&mut self) -> Result<(), TableError> {
+        if self.value.is_empty() {
+            return Ok(());
+        }
+        let columns = self.take_columns();
+        self.stream.append(columns)
+    }
+
+    /// Writes the rest, makes `samples.parquet` of it and removes `samples.arrows`.
+    ///
+    /// # Errors
+    /// One of the files cannot be written; the other is then left as it is.
+    pub fn finish(mut self) -> Result<(), TableError> {
+        self.flush()?;
+        finish(self.stream)
+    }
+
+    fn take_columns(&mut self) -> Result<Vec<ArrayRef>, ArrowError> {
+        Ok(vec![
+            integers(&mut self.time_ns),
+            self.entities.column(std::mem::take(&mut self.entity))?,
+            self.metrics.column(std::mem::take(&mut self.metric))?,
+            Arc::new(Float64Array::from(std::mem::take(&mut self.value))),
+        ])
+    }
+}
+
+/// A data unit that was delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// Place of its flow in the list of flows.
+    pub flow: usize,
+    /// Its number in the flow, from 0.
+    pub unit: u64,
+    /// Its payload.
+    pub bytes: u64,
+    /// When its first byte was handed to the transport.
+    pub sent_ns: Nanos,
+    /// When its last byte arrived.
+    pub received_ns: Nanos,
+    /// When its last byte was delivered in order.
+    pub delivered_ns: Nanos,
+}
+
+/// `units`: one row per data unit delivered.
+pub struct UnitTable {
+    stream: TableStream,
+    flows: Words,
+    flow: Vec<i32>,
+    /// unit, bytes, sent, received, delivered
+    integers: [Vec<i64>; 5],
+}
+
+impl UnitTable {
+    /// Creates `units.arrows` in `directory`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn create(directory: &Path, flows: &[String]) -> Result<Self, TableError> {
+        let names = ["unit", "bytes", "sent_ns", "received_ns", "delivered_ns"];
+        let numbers = names.map(|name| column(name, DataType::Int64));
+        let columns = std::iter::once(column("flow", words_type())).chain(numbers);
+        Ok(Self {
+            stream: TableStream::create(&directory.join("units.arrows"), columns.collect())?,
+            flows: Words::new(flows),
+            flow: Vec::new(),
+            integers: Default::default(),
+        })
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// A full batch cannot be written.
+    pub fn push(&mut self, unit: Unit) -> Result<(), TableError> {
+        let values = [
+            unit.unit,
+            unit.bytes,
+            unit.sent_ns,
+            unit.received_ns,
+            unit.delivered_ns,
+        ];
+        for (column, value) in self.integers.iter_mut().zip(values) {
+            column.push(value as i64);
+        }
+        self.flow.push(unit.flow as i32);
+        if self.flow.len() < ROWS_PER_BATCH {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    /// Writes what is not yet written.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn flush(&mut self) -> Result<(), TableError> {
+        if self.flow.is_empty() {
+            return Ok(());
+        }
+        let flows = self.flows.column(std::mem::take(&mut self.flow));
+        let numbers = self.integers.iter_mut().map(integers);
+        self.stream
+            .append(flows.map(|flows| std::iter::once(flows).chain(numbers).collect()))
+    }
+
+    /// Writes the rest, makes `units.parquet` of it and removes `units.arrows`.
+    ///
+    /// # Errors
+    /// One of the files cannot be written; the other is then left as it is.
+    pub fn finish(mut self) -> Result<(), TableError> {
+        self.flush()?;
+        finish(self.stream)
+    }
+}
+
+fn integers(values: &mut Vec<i64>) -> ArrayRef {
+    Arc::new(Int64Array::from(std::mem::take(values)))
+}
+
+fn finish(stream: TableStream) -> Result<(), TableError> {
+    let path = stream.finish()?;
+    write_parquet(&path)?;
+    std::fs::remove_file(&path).map_err(|error| TableError::io(&path, error))
+}

@@ -1,0 +1,165 @@
+//! Applications: what sends, and what it notes about what arrives.
+
+mod cbr;
+mod probe;
+
+use super::packet::{HOP_LIMIT, Packet, UDP_HEADER_BYTES};
+use crate::time::Nanos;
+
+pub(super) use cbr::Cbr;
+pub(super) use probe::Probe;
+
+/// From which interface to which, and in what sizes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Datagrams {
+    /// Index of the application.
+    pub(super) application: u32,
+    /// Index of the sender's interface.
+    pub(super) source: u32,
+    /// Index of the receiver's interface.
+    pub(super) destination: u32,
+    /// Payload of each datagram.
+    pub(super) size_bytes: u32,
+}
+
+/// When an application sends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing {
+    /// From when on.
+    pub(super) start: Nanos,
+    /// For how long; `None` is without end.
+    pub(super) duration: Option<Nanos>,
+}
+
+/// What distinguishes the applications.
+pub(super) enum Behaviour {
+    Cbr(Cbr),
+    Probe(Probe),
+}
+
+/// Counters of an application, both ends together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AppCounters {
+    pub(super) packets_sent: u64,
+    pub(super) bytes_sent: u64,
+    pub(super) packets_received: u64,
+    pub(super) bytes_received: u64,
+}
+
+/// What the arrival of a packet leads to.
+pub(super) enum Arrival {
+    /// The receiver has a datagram.
+    Received,
+    /// The receiver has a probe and answers.
+    Echoed(Packet),
+    /// The sender has the answer.
+    Answered { rtt: Nanos },
+}
+
+/// A sender of datagrams and its receiver.
+pub(super) struct App {
+    datagrams: Datagrams,
+    timing: Timing,
+    behaviour: Behaviour,
+    counters: AppCounters,
+    /// Its packets, answers included, that are neither delivered nor dropped.
+    in_network: u64,
+    last_delivery: Nanos,
+}
+
+impl App {
+    pub(super) fn new(datagrams: Datagrams, timing: Timing, behaviour: Behaviour) -> Self {
+        Self {
+            datagrams,
+            timing,
+            behaviour,
+            counters: AppCounters::default(),
+            in_network: 0,
+            last_delivery: timing.start,
+        }
+    }
+
+    pub(super) fn start(&self) -> Nanos {
+        self.timing.start
+    }
+
+    pub(super) fn counters(&self) -> &AppCounters {
+        &self.counters
+    }
+
+    /// The probe it is, if it is one.
+    pub(super) fn probe(&self) -> Option<&Probe> {
+        match &self.behaviour {
+            Behaviour::Probe(probe) => Some(probe),
+            Behaviour::Cbr(_) => None,
+        }
+    }
+
+    /// When it sends next; `None` if it has sent all.
+    pub(super) fn next_send(&self) -> Option<Nanos> {
+        let sent = self.counters.packets_sent;
+        let after_start = match &self.behaviour {
+            Behaviour::Cbr(cbr) => cbr.send_time(sent, self.datagrams.size_bytes),
+            Behaviour::Probe(probe) => probe.send_time(sent),
+        };
+        let is_over = self
+            .timing
+            .duration
+            .is_some_and(|duration| after_start >= duration);
+        (!is_over).then(|| self.timing.start.saturating_add(after_start))
+    }
+
+    pub(super) fn send(&mut self, now: Nanos) -> Packet {
+        let packet = Packet {
+            application: self.datagrams.application,
+            is_answer: false,
+            hops_left: HOP_LIMIT,
+            source: self.datagrams.source,
+            destination: self.datagrams.destination,
+            ip_bytes: self.datagrams.size_bytes + UDP_HEADER_BYTES,
+            number: self.counters.packets_sent,
+            sent_at: now,
+        };
+        self.counters.packets_sent += 1;
+        self.counters.bytes_sent += packet.payload_bytes();
+        self.in_network += 1;
+        packet
+    }
+
+    pub(super) fn receive(&mut self, now: Nanos, packet: &Packet) -> Arrival {
+        self.in_network -= 1;
+        self.last_delivery = now;
+        if let Behaviour::Probe(probe) = &mut self.behaviour
+            && packet.is_answer
+        {
+            let rtt = now - packet.sent_at;
+            probe.note_answer(rtt);
+            return Arrival::Answered { rtt };
+        }
+        self.counters.packets_received += 1;
+        self.counters.bytes_received += packet.payload_bytes();
+        match self.behaviour {
+            Behaviour::Cbr(_) => Arrival::Received,
+            Behaviour::Probe(_) => {
+                self.in_network += 1;
+                Arrival::Echoed(packet.answer())
+            }
+        }
+    }
+
+    /// One of its packets was dropped.
+    pub(super) fn lose(&mut self) {
+        self.in_network -= 1;
+    }
+
+    /// Whether it ends by itself.
+    pub(super) fn is_finite(&self) -> bool {
+        self.timing.duration.is_some()
+    }
+
+    /// When its last packet arrived, once it has sent all and none of its packets is in the network.
+    pub(super) fn end(&self) -> Option<Nanos> {
+        let is_done = self.in_network == 0 && self.next_send().is_none();
+        is_done.then_some(self.last_delivery)
+    }
+}

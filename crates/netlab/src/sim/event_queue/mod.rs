@@ -1,0 +1,129 @@
+//! What happens next: entries ordered by time, entity and number within the entity, never by insertion.
+
+mod calendar;
+mod deadlines;
+mod heap;
+
+use std::str::FromStr;
+
+use crate::time::Nanos;
+
+pub use calendar::CalendarQueue;
+pub use deadlines::Deadlines;
+pub use heap::HeapQueue;
+
+/// Something that acts at instants of its own: a channel, an application, the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntityId(pub u32);
+
+/// An instant at which an entity asked to act. The order of the fields is the order of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// When.
+    pub at: Nanos,
+    /// Who.
+    pub entity: EntityId,
+    /// Which of the entity's entries, counting from 0.
+    pub number: u64,
+}
+
+/// A priority queue of entries. Entries are pushed at or after the time of the last one popped.
+pub trait EventQueue: Send {
+    /// Adds an entry.
+    fn push(&mut self, entry: Entry);
+
+    /// The least entry.
+    fn peek(&mut self) -> Option<Entry>;
+
+    /// Takes the least entry.
+    fn pop(&mut self) -> Option<Entry>;
+}
+
+/// The implementations of [`EventQueue`]; they give the same order, so which one runs is a matter of speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueKind {
+    /// [`CalendarQueue`].
+    Calendar,
+    /// [`HeapQueue`].
+    Heap,
+}
+
+impl QueueKind {
+    /// An empty queue of this kind.
+    pub fn build(self) -> Box<dyn EventQueue> {
+        match self {
+            Self::Calendar => Box::new(CalendarQueue::new()),
+            Self::Heap => Box::new(HeapQueue::default()),
+        }
+    }
+}
+
+impl FromStr for QueueKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "calendar" => Ok(Self::Calendar),
+            "heap" => Ok(Self::Heap),
+            _ => Err(format!(
+                "event_queue: found {name:?}, allowed is \"calendar\" or \"heap\""
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Pushes and pops as they are given: a push is a delay after the last popped entry and an entity.
+    fn popped(kind: QueueKind, operations: &[Option<(Nanos, u32)>]) -> Vec<Entry> {
+        let mut queue = kind.build();
+        let mut now = 0;
+        let mut popped = Vec::new();
+        for (number, operation) in (0..).zip(operations) {
+            match operation {
+                Some((delay, entity)) => queue.push(Entry {
+                    at: now + delay,
+                    entity: EntityId(*entity),
+                    number,
+                }),
+                None => {
+                    let next = queue.peek();
+                    assert_eq!(next, queue.pop());
+                    now = next.map_or(now, |entry| entry.at);
+                    popped.extend(next);
+                }
+            }
+        }
+        popped.extend(std::iter::from_fn(|| queue.pop()));
+        popped
+    }
+
+    fn delay() -> impl Strategy<Value = Nanos> {
+        prop_oneof![
+            Just(0),
+            0..10_000u64,
+            0..50_000_000u64,
+            0..100_000_000_000u64
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn both_pop_the_same(operations in prop::collection::vec(prop::option::weighted(0.6, (delay(), 0..4u32)), 0..400)) {
+            prop_assert_eq!(popped(QueueKind::Heap, &operations), popped(QueueKind::Calendar, &operations));
+        }
+
+        #[test]
+        fn what_is_pushed_is_popped_in_order(delays in prop::collection::vec(delay(), 0..200)) {
+            let operations: Vec<_> = delays.iter().map(|delay| Some((*delay, 0))).collect();
+            let mut sorted = delays.clone();
+            sorted.sort_unstable();
+            let times: Vec<_> = popped(QueueKind::Calendar, &operations).iter().map(|entry| entry.at).collect();
+            prop_assert_eq!(times, sorted);
+        }
+    }
+}

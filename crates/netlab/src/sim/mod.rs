@@ -1,0 +1,24 @@
+//! The simulator: hosts, network and schedule in virtual time.
+//!
+//! A run covers the instants from 0 up to, and not including, its duration. Its trace depends on the experiment, the seed and
+//! what is injected when; not on the event queue, the sampling interval, or the steps in which it is advanced.
+
+mod apps;
+mod check;
+mod event_queue;
+mod forwarding;
+mod network;
+mod packet;
+mod sampling;
+mod schedule;
+mod setup;
+mod simulation;
+mod summary;
+mod trace_hash;
+
+pub use check::{Missing, check};
+pub use event_queue::QueueKind;
+pub use sampling::Latest;
+pub use schedule::EventRecord;
+pub use simulation::{Simulation, SimulationError};
+pub use summary::{FlowSummary, LinkSummary, PathSummary, Summary};

@@ -1,0 +1,11 @@
+//! The link model through its public interface: known answers and conservation laws.
+
+mod driver;
+
+mod aqm;
+mod conservation;
+mod loss;
+mod medium;
+mod schema;
+mod serializer;
+mod wire;
