@@ -1,0 +1,44 @@
+"""Definitions of the laboratory's metrics: pure functions over numpy arrays.
+
+A function returns ``None`` where the quantity does not exist for its input (no units, no time before the event): nothing is ever
+replaced by 0. Times are in seconds unless a name says otherwise; rates are in bit/s.
+"""
+
+from mptcplab.metrics.delay import (
+    interarrival_variance,
+    packet_delay_variation,
+    percentile,
+    rfc3550_jitter,
+    rfc3550_jitter_constant_gap,
+)
+from mptcplab.metrics.order import Reordered, reorder_density, reordered, reordering_ratio
+from mptcplab.metrics.recovery import longest_silence, recovery_time, unaffected_fraction
+from mptcplab.metrics.share import aggregation_benefit, jain_index, load_balance
+from mptcplab.metrics.statistics import crossover, median_interval
+from mptcplab.metrics.throughput import binned_rate, completion_time, counter_at, goodput, mean_rate, utilisation
+
+__all__ = [
+    "Reordered",
+    "aggregation_benefit",
+    "binned_rate",
+    "completion_time",
+    "counter_at",
+    "crossover",
+    "goodput",
+    "interarrival_variance",
+    "jain_index",
+    "load_balance",
+    "longest_silence",
+    "mean_rate",
+    "median_interval",
+    "packet_delay_variation",
+    "percentile",
+    "recovery_time",
+    "reorder_density",
+    "reordered",
+    "reordering_ratio",
+    "rfc3550_jitter",
+    "rfc3550_jitter_constant_gap",
+    "unaffected_fraction",
+    "utilisation",
+]

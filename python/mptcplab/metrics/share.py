@@ -1,0 +1,33 @@
+"""How capacity is shared."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mptcplab.metrics.arrays import Numbers
+
+
+def jain_index(shares: Numbers) -> float | None:
+    """Jain's fairness index, 1/n to 1; a multipath connection is one share. None if nothing was shared."""
+    x = np.asarray(shares, dtype=np.float64)
+    squares = float(np.sum(x * x))
+    return float(np.sum(x) ** 2 / (len(x) * squares)) if squares > 0 else None
+
+
+def load_balance(shares: Numbers) -> float | None:
+    """Smallest over largest share, 0 to 1 (1: even); None if nothing was carried."""
+    x = np.asarray(shares, dtype=np.float64)
+    return float(x.min() / x.max()) if len(x) and x.max() > 0 else None
+
+
+def aggregation_benefit(goodput_bps: float, single_path_bps: Numbers) -> float | None:
+    """Benefit of using several paths, -1 to 1: 0 is the best path alone, 1 the sum of all (Kaspar; Paasch et al.).
+
+    None below two paths, or where the other paths add nothing to the best.
+    """
+    paths = np.asarray(single_path_bps, dtype=np.float64)
+    if len(paths) < 2:
+        return None
+    best, total = float(paths.max()), float(paths.sum())
+    scale = total - best if goodput_bps >= best else best
+    return (goodput_bps - best) / scale if scale > 0 else None

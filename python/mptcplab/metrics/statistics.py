@@ -1,0 +1,52 @@
+"""Statistics over repetitions and over a family."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import comb
+
+import numpy as np
+
+from mptcplab.metrics.arrays import Numbers
+
+SMALLEST_SAMPLE = 6
+"""From this many runs on, the range covers the median with 95 %; below, the range stands for the interval."""
+
+
+def median_interval(values: Numbers, confidence: float = 0.95) -> tuple[float, float, float] | None:
+    """Median and the order statistics between which it lies with at least ``confidence``; None without values.
+
+    The interval is the narrowest symmetric one; below six values it is the range.
+    """
+    if len(values) == 0:
+        return None
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    rank = _interval_rank(len(ordered), confidence)
+    return float(np.median(ordered)), float(ordered[rank]), float(ordered[-1 - rank])
+
+
+def _interval_rank(n: int, confidence: float) -> int:
+    """Largest k (from 0) so that the k-th smallest and k-th largest enclose the median with ``confidence``."""
+    rank, outside = 0, 2 * 0.5**n
+    while rank + 1 < n / 2:
+        outside += 2 * comb(n, rank + 1) * 0.5**n
+        if outside > 1 - confidence:
+            break
+        rank += 1
+    return rank
+
+
+def crossover(parameter: Numbers, first: Numbers, second: Numbers) -> tuple[float, tuple[float, float]] | None:
+    """Where two curves over a parameter cross: the value by linear interpolation and the two parameters around it.
+
+    ``parameter`` ascends. The first crossing counts; None if the curves do not cross.
+    """
+    difference = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
+    points = list(zip(np.asarray(parameter, dtype=np.float64).tolist(), difference.tolist(), strict=True))
+    for (left, before), (right, after) in pairwise(points):
+        if before == 0:
+            return left, (left, left)
+        if before * after <= 0:
+            at = left + (right - left) * before / (before - after)
+            return at, (at, at) if after == 0 else (left, right)
+    return None

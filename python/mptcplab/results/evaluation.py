@@ -1,0 +1,98 @@
+"""Evaluates any metric of any entity of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from mptcplab.results.entities import Entity, entities
+from mptcplab.results.event_metrics import EVENT_METRICS, EventView
+from mptcplab.results.flow_metrics import FLOW_METRICS, FlowView
+from mptcplab.results.network_metrics import LINK_METRICS, PROBE_METRICS, RUN_METRICS, EntityView, jain_index
+from mptcplab.results.run_data import Absent, RunData, Value
+from mptcplab.results.table import METRICS, Grouping, Metric, metrics_of
+
+COMBINE: dict[Grouping, Callable[[list[float]], float]] = {"sum": sum, "max": max, "min": min}
+
+
+class Evaluation:
+    """The metrics of one run. A value that does not exist is an Absent with the reason, never 0."""
+
+    def __init__(self, run: RunData) -> None:
+        self.run = run
+        self._known: dict[tuple[str, str], Value] = {}
+
+    @cached_property
+    def entities(self) -> dict[str, Entity]:
+        """The entities of the run by path."""
+        return entities(self.run.resolved)
+
+    def value(self, path: str, name: str) -> Value:
+        """A metric of an entity: a counter's value at the end, a gauge's mean, or what is derived.
+
+        Raises KeyError for an entity or a metric that does not exist.
+        """
+        entity = self.entities[path]
+        metric = METRICS[entity.kind, name]
+        if (path, name) not in self._known:
+            self._known[path, name] = self._evaluate(entity, metric)
+        return self._known[path, name]
+
+    def all_values(self) -> dict[str, dict[str, Value]]:
+        """Every scalar metric of every entity."""
+        return {
+            path: {metric.name: self.value(path, metric.name) for metric in metrics_of(entity.kind) if metric.scalar}
+            for path, entity in self.entities.items()
+        }
+
+    def _evaluate(self, entity: Entity, metric: Metric) -> Value:
+        if metric.form in ("counter", "gauge"):
+            return self._grouped(entity, metric, lambda path, _: self._sampled(path, metric))
+        if metric.awaits is not None:
+            return Absent(f"no back-end of this version supplies it; it comes with {metric.awaits}")
+        if not metric.scalar:
+            return Absent(f"it is a {metric.form}, not a number")
+        return self._derived(entity, metric)
+
+    def _derived(self, entity: Entity, metric: Metric) -> Value:
+        match entity.kind:
+            case "flow" if metric.name == "jain_index":
+                return jain_index(self.run, entity.members)
+            case "flow":
+                function = FLOW_METRICS[metric.name]
+                return self._grouped(entity, metric, lambda _, flow: function(FlowView(self.run, flow)))
+            case "event":
+                return self._of_event(entity, metric.name)
+            case "run":
+                return RUN_METRICS[metric.name](self.run)
+            case _:
+                of_network: dict[str, Any] = {"link": LINK_METRICS, "probe": PROBE_METRICS}
+                value: Value = of_network[entity.kind][metric.name](EntityView(self.run, entity.path))
+                return value
+
+    def _grouped(self, entity: Entity, metric: Metric, of: Callable[[str, str], Value]) -> Value:
+        """The value of a single entity, or of the flows of a group combined."""
+        if entity.kind != "flow" or len(entity.members) == 1:
+            flow = entity.members[0] if entity.members else ""
+            return of(f"flows.{flow}" if entity.kind == "flow" else entity.path, flow)
+        if metric.grouped is None:
+            return Absent("it is defined for one flow, not for a group")
+        values = [of(f"flows.{flow}", flow) for flow in entity.members]
+        missing = next((value for value in values if isinstance(value, Absent)), None)
+        return missing or COMBINE[metric.grouped]([value for value in values if not isinstance(value, Absent)])
+
+    def _of_event(self, entity: Entity, name: str) -> Value:
+        happened = tuple(h for h in self.run.happenings if h.id in entity.members)
+        if not happened:
+            return Absent("the run ended before the event")
+        flows = (entity.flow,) if entity.flow else tuple(self.run.flows)
+        return EVENT_METRICS[name](EventView(self.run, happened, flows))
+
+    def _sampled(self, path: str, metric: Metric) -> Value:
+        series = self.run.samples.series(path, metric.name)
+        if series is not None:
+            return series.last() if metric.form == "counter" else float(series.values.mean())
+        if metric.awaits is not None:
+            return Absent(f"no back-end of this version supplies it; it comes with {metric.awaits}")
+        return Absent("the back-end gave no samples of it")

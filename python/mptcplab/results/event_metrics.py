@@ -1,0 +1,203 @@
+"""Derived metrics of events, over all flows or one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mptcplab import metrics
+from mptcplab.metrics.recovery import BASELINE_S
+from mptcplab.results import recovery
+from mptcplab.results.run_data import Absent, Happening, RunData, Value
+from mptcplab.results.tables import Series
+
+NO_OUTAGE = "the event takes nothing down"
+NO_REPAIR = "nothing undoes the event before the run ends"
+
+
+@dataclass(frozen=True)
+class EventView:
+    """An event, or the primitive events that a compound one was resolved to, as seen by some flows."""
+
+    run: RunData
+    happenings: tuple[Happening, ...]
+    flows: tuple[str, ...]
+
+    @cached_property
+    def failures(self) -> list[Happening]:
+        """The members that take something from one of the flows."""
+        return [h for h in self.happenings if "failure" in self._effects(h)]
+
+    @cached_property
+    def outage_end(self) -> Happening | None:
+        """The last event that undoes a failure or, in a compound event, gives something new."""
+        ends = [h for h in self.happenings if "repair" in self._effects(h)]
+        ends += [repair for f in self.failures if (repair := recovery.repair_of(self.run, f)) is not None]
+        return max(ends, key=lambda h: h.actual_s, default=None)
+
+    def _effects(self, happening: Happening) -> set[recovery.Effect | None]:
+        return {recovery.effect_of(self.run, flow, happening) for flow in self.flows}
+
+    def running(self) -> list[str]:
+        """The flows that run when the first of the events happens."""
+        at = self.happenings[0].actual_s
+        return [flow for flow in self.flows if self.run.start_s(flow) < at < self.run.flow_end_s(flow)]
+
+
+def worst(values: Iterable[Value], choose: Callable[[list[float]], float]) -> Value:
+    """The worst of several values; absent as soon as one is, for then the worst is not known."""
+    known: list[float] = []
+    for value in values:
+        if isinstance(value, Absent):
+            return value
+        known.append(value)
+    return choose(known) if known else Absent("no flow was running at the event")
+
+
+def recovery_s(event: EventView) -> Value:
+    """Worst default recovery time over the flows; of a compound event, over its failures if it has any."""
+    return worst(
+        (
+            recovery.default_recovery(event.run, flow, h)
+            for h in event.failures or event.happenings
+            for flow in event.running()
+        ),
+        max,
+    )
+
+
+def recovery_to(event: EventView, of: recovery.Target) -> Value:
+    """Worst time from the failures to one target over the flows."""
+    if not event.failures:
+        return Absent(NO_OUTAGE)
+    return worst(
+        (recovery.recovery_s(event.run, flow, h, h, of) for h in event.failures for flow in event.running()), max
+    )
+
+
+def gap_s(event: EventView) -> Value:
+    """Longest silence over the flows and members."""
+    return worst((recovery.gap_s(event.run, flow, h) for h in event.happenings for flow in event.running()), max)
+
+
+def unaffected_fraction(event: EventView) -> Value:
+    """Smallest share of its rate that a flow kept during the outage."""
+    outage = _outage(event)
+    if isinstance(outage, Absent):
+        return outage
+    return worst((_kept(event.run, flow, *outage) for flow in event.running()), min)
+
+
+def mean_before_bps(event: EventView) -> Value:
+    """Mean rate of all flows before the first failure."""
+    outage = _outage(event)
+    return outage if isinstance(outage, Absent) else _mean(event, max(0.0, outage[0] - BASELINE_S), outage[0])
+
+
+def mean_during_bps(event: EventView) -> Value:
+    """Mean rate of all flows during the outage."""
+    outage = _outage(event)
+    return outage if isinstance(outage, Absent) else _mean(event, *outage)
+
+
+def min_during_bps(event: EventView) -> Value:
+    """Smallest second of all flows together during the outage."""
+    outage = _outage(event)
+    if isinstance(outage, Absent):
+        return outage
+    bins = [metrics.binned_rate(c.times_s, c.values, *outage, recovery.BIN_S)[1] for c in _counters(event)]
+    total = np.sum(bins, axis=0) if bins else np.zeros(0)
+    return float(total.min()) if len(total) else Absent("the outage is shorter than a bin")
+
+
+def mean_after_bps(event: EventView) -> Value:
+    """Mean rate of all flows from the end of the outage to the end of the run."""
+    if event.outage_end is None:
+        return Absent(NO_REPAIR)
+    return _mean(event, event.outage_end.actual_s, event.run.end_s)
+
+
+def full_recovery(event: EventView) -> Value:
+    """1 if the mean after the outage is at least 0.95 of the mean before it, else 0."""
+    before, after = mean_before_bps(event), mean_after_bps(event)
+    for value in (before, after):
+        if isinstance(value, Absent):
+            return value
+    return float(after >= 0.95 * before)  # type: ignore[operator]
+
+
+def outage_s(event: EventView, *, asked: bool) -> Value:
+    """Length of the outage as described or as it happened."""
+    if not event.failures:
+        return Absent(NO_OUTAGE)
+    if event.outage_end is None:
+        return Absent(NO_REPAIR)
+    first = event.failures[0]
+    if asked:
+        return event.outage_end.asked_s - first.asked_s
+    return event.outage_end.actual_s - first.actual_s
+
+
+def outage_measured_s(event: EventView) -> Value:
+    """Longest silence of any probe around the outage, less the probes' usual interval."""
+    outage = _outage(event)
+    if isinstance(outage, Absent):
+        return outage
+    found = []
+    for probe in event.run.samples.entities("probes."):
+        answers = event.run.samples.series(probe, "rtt_s")
+        if answers is not None and len(answers.times_s) > 1:
+            asked_at = answers.times_s - answers.values
+            silence = metrics.longest_silence(asked_at, outage[0], outage[1] - outage[0])
+            found.append((silence or 0.0) - float(np.median(np.diff(asked_at))))
+    return max(0.0, *found) if found else Absent("no probe was answered")
+
+
+def _outage(event: EventView) -> tuple[float, float] | Absent:
+    """First failure to last repair, or to the end of the run."""
+    if not event.failures:
+        return Absent(NO_OUTAGE)
+    end = event.run.end_s if event.outage_end is None else event.outage_end.actual_s
+    return event.failures[0].actual_s, end
+
+
+def _counters(event: EventView) -> list[Series]:
+    return [counter for flow in event.flows if (counter := event.run.in_order(flow)) is not None]
+
+
+def _mean(event: EventView, start_s: float, end_s: float) -> Value:
+    means = [metrics.mean_rate(c.times_s, c.values, start_s, end_s) for c in _counters(event)]
+    known = [mean for mean in means if mean is not None]
+    return sum(known) if known else Absent("the run has no time there")
+
+
+def _kept(run: RunData, flow: str, start_s: float, end_s: float) -> Value:
+    before, counter = recovery.mean_before_bps(run, flow, start_s), run.in_order(flow)
+    if isinstance(before, Absent) or counter is None:
+        return before
+    during = metrics.mean_rate(counter.times_s, counter.values, start_s, min(end_s, run.flow_end_s(flow)))
+    kept = None if during is None else metrics.unaffected_fraction(before, during)
+    return Absent("the flow carried nothing before the event") if kept is None else kept
+
+
+EVENT_METRICS: dict[str, Callable[[EventView], Value]] = {
+    "asked_s": lambda event: min(h.asked_s for h in event.happenings),
+    "actual_s": lambda event: min(h.actual_s for h in event.happenings),
+    "recovery_s": recovery_s,
+    "recovery_before_s": lambda event: recovery_to(event, "before"),
+    "recovery_remaining_s": lambda event: recovery_to(event, "remaining_capacity"),
+    "gap_s": gap_s,
+    "unaffected_fraction": unaffected_fraction,
+    "mean_before_bps": mean_before_bps,
+    "mean_during_bps": mean_during_bps,
+    "min_during_bps": min_during_bps,
+    "mean_after_bps": mean_after_bps,
+    "full_recovery": full_recovery,
+    "outage_asked_s": lambda event: outage_s(event, asked=True),
+    "outage_actual_s": lambda event: outage_s(event, asked=False),
+    "outage_measured_s": outage_measured_s,
+}
+"""Functions of the derived metrics of events."""

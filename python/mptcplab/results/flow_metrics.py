@@ -1,0 +1,229 @@
+"""Derived metrics of flows: each a function of one flow of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mptcplab import metrics
+from mptcplab.metrics.arrays import Floats
+from mptcplab.results.entities import Json
+from mptcplab.results.run_data import Absent, RunData, Value
+from mptcplab.results.tables import UnitTimes
+
+NO_UNITS = "no data unit was delivered"
+TOO_FEW_UNITS = "fewer than two data units were delivered"
+
+
+@dataclass(frozen=True)
+class FlowView:
+    """One flow of one run."""
+
+    run: RunData
+    id: str
+
+    @property
+    def described(self) -> Json:
+        """The flow of the resolved experiment."""
+        flow: Json = self.run.flows[self.id]
+        return flow
+
+    @property
+    def units(self) -> UnitTimes:
+        """The flow's data units in order of receipt."""
+        return self.run.units.of(self.id)
+
+    @property
+    def bytes(self) -> float | None:
+        """Bytes delivered in order until the end."""
+        return self.run.samples.last(f"flows.{self.id}", "bytes_in_order")
+
+    @property
+    def finished(self) -> bool:
+        """Whether a finite flow delivered all its data."""
+        finite = self.described["app"].get("bytes") is not None
+        return finite and self.run.flow_results[self.id]["end_ns"] is not None
+
+
+def _or_absent(value: float | None, why: str) -> Value:
+    return Absent(why) if value is None else value
+
+
+def goodput_bps(flow: FlowView) -> Value:
+    """Goodput from the flow's start to its end."""
+    delivered = flow.bytes
+    if delivered is None:
+        return Absent("the back-end gave no samples of bytes_in_order")
+    start, end = flow.run.start_s(flow.id), flow.run.flow_end_s(flow.id)
+    return _or_absent(metrics.goodput(delivered, start, end), "the flow had no time to run")
+
+
+def ceiling_bps(flow: FlowView) -> Value:
+    """Payload ceiling as resolved."""
+    return _or_absent(flow.described["ceiling_bps"], "a path of the flow has no rate limit")
+
+
+def ceiling_ratio(flow: FlowView) -> Value:
+    """Goodput over ceiling."""
+    return _quotient(goodput_bps(flow), ceiling_bps(flow))
+
+
+def fct_s(flow: FlowView) -> Value:
+    """Flow completion time of a finite flow."""
+    if flow.described["app"].get("bytes") is None:
+        return Absent("the flow is not finite")
+    if not flow.finished:
+        return Absent("the flow did not deliver all its data before the run ended")
+    return metrics.completion_time(flow.run.start_s(flow.id), flow.run.flow_end_s(flow.id))
+
+
+def fct_normalised(flow: FlowView) -> Value:
+    """Completion time over the time that the ceiling and one RTT take."""
+    ceiling = ceiling_bps(flow)
+    if isinstance(ceiling, Absent):
+        return ceiling
+    rtt_s = min(path["rtt_ns"] for path in flow.described["paths"]) / 1e9
+    return _quotient(fct_s(flow), 8 * (flow.described["app"].get("bytes") or 0) / ceiling + rtt_s)
+
+
+def jitter_s2(flow: FlowView) -> Value:
+    """Variance of the times between deliveries."""
+    return _or_absent(metrics.interarrival_variance(np.sort(flow.units.delivered_s)), TOO_FEW_UNITS)
+
+
+def jitter_s(flow: FlowView) -> Value:
+    """Standard deviation of the times between deliveries."""
+    variance = jitter_s2(flow)
+    return variance if isinstance(variance, Absent) else variance**0.5
+
+
+def jitter_rfc3550_s(flow: FlowView) -> Value:
+    """RFC 3550 jitter at the end of the flow."""
+    units = flow.units
+    return _or_absent(metrics.rfc3550_jitter(units.received_s - units.sent_s), TOO_FEW_UNITS)
+
+
+def delay_variance_s2(flow: FlowView) -> Value:
+    """Variance of unit delay."""
+    return float(np.var(flow.units.delays_s)) if len(flow.units) else Absent(NO_UNITS)
+
+
+def pdv_p99_s(flow: FlowView) -> Value:
+    """99th percentile of delay variation."""
+    return _or_absent(metrics.packet_delay_variation(flow.units.delays_s), NO_UNITS)
+
+
+def hol_delay_p99_s(flow: FlowView) -> Value:
+    """99th percentile of the wait for earlier data."""
+    return _percentile(flow.units.delivered_s - flow.units.received_s, 99)
+
+
+def loss_ratio(flow: FlowView) -> Value:
+    """Share of the packets sent that never arrived, judged at the last sample before which the slowest could have arrived."""
+    if flow.described["transport"] != "udp":
+        return Absent("a reliable transport repairs its losses; see retransmitted_bytes")
+    sent = flow.run.samples.series(f"flows.{flow.id}", "packets_sent")
+    if sent is None or sent.last() == 0:
+        return Absent("no packet was sent")
+    units = flow.units
+    horizon = flow.run.end_s - (float((units.received_s - units.sent_s).max()) if len(units) else 0.0)
+    tick = int(np.searchsorted(sent.times_s, horizon, side="right")) - 1
+    if tick < 0 or sent.values[tick] == 0:
+        return Absent("the run was too short to tell lost packets from those on their way")
+    arrived = np.count_nonzero(units.sent_s <= sent.times_s[tick])
+    return float(max(0.0, 1.0 - arrived / sent.values[tick]))
+
+
+def reordering_ratio(flow: FlowView) -> Value:
+    """Share of reordered units."""
+    return _or_absent(metrics.reordering_ratio(flow.units.unit), NO_UNITS)
+
+
+def reorder_extent(flow: FlowView) -> Value:
+    """Largest extent of a reordered unit; 0 if all came in order."""
+    if not len(flow.units):
+        return Absent(NO_UNITS)
+    return float(max((unit.extent for unit in metrics.reordered(flow.units.unit)), default=0))
+
+
+def n_reordering(flow: FlowView) -> Value:
+    """Largest n-reordering; 0 if all came in order."""
+    if not len(flow.units):
+        return Absent(NO_UNITS)
+    return float(max((unit.n_reordering for unit in metrics.reordered(flow.units.unit)), default=0))
+
+
+def aggregation_benefit(flow: FlowView) -> Value:
+    """Benefit of the further paths."""
+    paths = [path["ceiling_bps"] for path in flow.described["paths"]]
+    if flow.described["transport"] != "mptcp" or len(paths) < 2:
+        return Absent("the flow uses one path")
+    goodput = goodput_bps(flow)
+    if isinstance(goodput, Absent) or None in paths:
+        return goodput if isinstance(goodput, Absent) else Absent("a path of the flow has no rate limit")
+    return _or_absent(metrics.aggregation_benefit(goodput, paths), "the other paths add nothing to the best")
+
+
+def fair_share_ratio(flow: FlowView) -> Value:
+    """Goodput over an equal share of the flow's best path."""
+    paths = [path for path in flow.described["paths"] if path["ceiling_bps"] is not None]
+    if not paths:
+        return Absent("a path of the flow has no rate limit")
+    crowd = _flows_by_hop(flow.run.resolved)
+    fair = max(path["ceiling_bps"] / max(crowd[_hop(hop)] for hop in path["hops"]) for path in paths)
+    return _quotient(goodput_bps(flow), fair)
+
+
+def _hop(hop: Json) -> tuple[str, str]:
+    return hop["link"], hop["direction"]
+
+
+def _flows_by_hop(resolved: Json) -> dict[tuple[str, str], int]:
+    """How many flows may use each link direction; a multipath connection counts once."""
+    count: dict[tuple[str, str], int] = {}
+    for flow in resolved["flows"]:
+        for hop in {_hop(hop) for path in flow["paths"] for hop in path["hops"]}:
+            count[hop] = count.get(hop, 0) + 1
+    return count
+
+
+def _quotient(value: Value, divisor: Value) -> Value:
+    for operand in (value, divisor):
+        if isinstance(operand, Absent):
+            return operand
+    assert not isinstance(value, Absent)
+    assert not isinstance(divisor, Absent)
+    return value / divisor if divisor else Absent("division by zero")
+
+
+def _percentile(values: Floats, percent: float) -> Value:
+    return _or_absent(metrics.percentile(values, percent), NO_UNITS)
+
+
+FLOW_METRICS: dict[str, Callable[[FlowView], Value]] = {
+    "goodput_bps": goodput_bps,
+    "ceiling_bps": ceiling_bps,
+    "ceiling_ratio": ceiling_ratio,
+    "start_s": lambda flow: flow.run.start_s(flow.id),
+    "end_s": lambda flow: flow.run.flow_end_s(flow.id),
+    "fct_s": fct_s,
+    "fct_normalised": fct_normalised,
+    "jitter_s2": jitter_s2,
+    "jitter_s": jitter_s,
+    "jitter_rfc3550_s": jitter_rfc3550_s,
+    "delay_variance_s2": delay_variance_s2,
+    "pdv_p99_s": pdv_p99_s,
+    "delay_p50_s": lambda flow: _percentile(flow.units.delays_s, 50),
+    "delay_p95_s": lambda flow: _percentile(flow.units.delays_s, 95),
+    "delay_p99_s": lambda flow: _percentile(flow.units.delays_s, 99),
+    "hol_delay_p99_s": hol_delay_p99_s,
+    "loss_ratio": loss_ratio,
+    "reordering_ratio": reordering_ratio,
+    "reorder_extent": reorder_extent,
+    "n_reordering": n_reordering,
+    "aggregation_benefit": aggregation_benefit,
+    "fair_share_ratio": fair_share_ratio,
+}
+"""Functions of the derived metrics of one flow; groups combine them as the metric table says."""

@@ -1,0 +1,96 @@
+"""What one run left: the resolved experiment, the back-end's result and the tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mptcplab.metrics.arrays import Floats
+from mptcplab.results.entities import Json
+from mptcplab.results.tables import NANOS_PER_SECOND, Samples, Series, Units
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A value that does not exist, and why."""
+
+    why: str
+
+
+Value = float | Absent
+
+
+@dataclass(frozen=True)
+class Happening:
+    """An event of a run: what was asked, what happened, and which action it was. Times in seconds."""
+
+    id: str
+    asked_s: float
+    actual_s: float
+    action: Json
+    injected: bool
+
+
+@dataclass(frozen=True)
+class RunData:
+    """One run. ``result`` is the document that the back-end returns at the end."""
+
+    resolved: Json
+    result: Json
+    samples: Samples
+    units: Units
+
+    @cached_property
+    def end_s(self) -> float:
+        """When the run ended."""
+        return float(self.result["end_ns"] / NANOS_PER_SECOND)
+
+    @cached_property
+    def flows(self) -> dict[str, Json]:
+        """Flows of the description by id."""
+        return {flow["id"]: flow for flow in self.resolved["flows"]}
+
+    @cached_property
+    def flow_results(self) -> dict[str, Json]:
+        """Flows of the result by id."""
+        return {flow["id"]: flow for flow in self.result["flows"]}
+
+    @cached_property
+    def happenings(self) -> list[Happening]:
+        """Events in order of their time; the action of an injected event comes from the result."""
+        actions = {event["id"]: event["action"] for event in self.resolved["events"]}
+        found = [
+            Happening(
+                event["id"],
+                event["asked_ns"] / NANOS_PER_SECOND,
+                event["actual_ns"] / NANOS_PER_SECOND,
+                actions.get(event["id"]) or event.get("action", {"kind": "unknown"}),
+                bool(event["injected"]),
+            )
+            for event in self.result["events"]
+        ]
+        return sorted(found, key=lambda happening: happening.actual_s)
+
+    def start_s(self, flow: str) -> float:
+        """When a flow started."""
+        return float(self.flow_results[flow]["start_ns"] / NANOS_PER_SECOND)
+
+    def flow_end_s(self, flow: str) -> float:
+        """When a flow had all its data, else the end of the run."""
+        end_ns = self.flow_results[flow]["end_ns"]
+        return self.end_s if end_ns is None else float(end_ns / NANOS_PER_SECOND)
+
+    def in_order(self, flow: str) -> Series | None:
+        """Counter of bytes that a flow delivered in order."""
+        return self.samples.series(f"flows.{flow}", "bytes_in_order")
+
+    def deliveries_s(self, flow: str) -> Floats:
+        """Times of in-order deliveries: of units, or of samples at which the counter had grown, whichever is finer."""
+        units = np.unique(self.units.of(flow).delivered_s)
+        counter = self.in_order(flow)
+        if counter is None:
+            return units
+        grown = counter.times_s[1:][np.diff(counter.values) > 0]
+        return units if len(units) >= len(grown) else grown

@@ -1,0 +1,287 @@
+"""The one table of metrics: name, unit, entity, form, definition, and who supplies it."""
+# One row per metric, on one line where it fits a wide screen: the rows are read as a table.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+Kind = Literal["flow", "subflow", "link", "interface", "probe", "event", "run", "family"]
+Form = Literal["counter", "gauge", "derived", "series", "distribution"]
+Grouping = Literal["sum", "max", "min"]
+
+ENGINE = "the protocol engine (simulator and userspace back-end) and the kernel's diagnostics"
+CAPTURE = "the analysis of captures"
+LIVE = "the back-ends in real time"
+CONTROLLER = "the SDN controller"
+NESTED_RUNS = "further runs of the same scenario with other arms"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric. ``form``: a sampled counter or gauge, derived from samples and units, or a series or distribution.
+
+    ``awaits`` names who will supply it where nothing does yet; such a metric evaluates to null with that reason.
+    ``grouped`` says how a group of flows combines it. ``paper_names`` are the names that the published evaluations use.
+    """
+
+    name: str
+    kind: Kind
+    unit: str
+    form: Form
+    definition: str
+    awaits: str | None = None
+    grouped: Grouping | None = None
+    paper_names: tuple[str, ...] = ()
+
+    @property
+    def scalar(self) -> bool:
+        """Whether the metric is one number for a run, so that an expectation can name it."""
+        return self.form not in ("series", "distribution")
+
+
+def _m(
+    kind: Kind,
+    name: str,
+    unit: str,
+    form: Form,
+    definition: str,
+    *,
+    awaits: str | None = None,
+    grouped: Grouping | None = None,
+    papers: str = "",
+) -> Metric:
+    return Metric(name, kind, unit, form, definition, awaits, grouped, tuple(papers.split("; ")) if papers else ())
+
+
+_FLOW = [
+    _m("flow", "bytes_sent", "B", "counter", "application bytes handed to the transport", grouped="sum"),
+    _m("flow", "bytes_received", "B", "counter", "application bytes that arrived, in any order", grouped="sum"),
+    _m("flow", "bytes_in_order", "B", "counter", "application bytes delivered in order, without duplicates", grouped="sum"),
+    _m("flow", "packets_sent", "packets", "counter", "packets sent", grouped="sum"),
+    _m("flow", "packets_received", "packets", "counter", "packets received", grouped="sum"),
+    _m("flow", "goodput_bps", "bit/s", "derived",
+       "8 x bytes delivered in order / (end - start); start is the call of connect, end the last byte of a finite flow, else the end of the run",
+       grouped="sum",
+       papers="throughput_mbps; throughput_mbps_mean; mptcp_mbps; tcp_mbps; udp_mbps; up_mbps; down_mbps; total_mbps; per_client_mbps; throughput_total"),
+    _m("flow", "throughput_bps", "bit/s", "series", "8 x bytes delivered in order per bin (1 s at the receiver unless said)",
+       papers="throughput_mbps(t); total_mbps(t)"),
+    _m("flow", "ceiling_bps", "bit/s", "derived",
+       "most payload per second that the flow's paths carry together: max-flow over the links' rates less the headers of its transport", grouped="sum"),
+    _m("flow", "ceiling_ratio", "", "derived", "goodput_bps / ceiling_bps", papers="up_pct; down_pct; per_client_pct"),
+    _m("flow", "start_s", "s", "derived", "time of the call of connect, or of the first datagram", grouped="min"),
+    _m("flow", "end_s", "s", "derived", "time of the last byte of a finite flow, else the end of the run", grouped="max"),
+    _m("flow", "fct_s", "s", "derived", "flow completion time: last in-order byte - call of connect; only of finite flows that ended",
+       grouped="max",
+       papers="flow_completion_time_s; fct_s per flow; total_delivery_time_s; transfer_time_s"),
+    _m("flow", "fct_cdf", "s", "distribution", "flow completion times of the flows of a group", papers="fct_cdf"),
+    _m("flow", "fct_no_handshake_s", "s", "derived", "last in-order byte - first byte sent", awaits=ENGINE, grouped="max"),
+    _m("flow", "fct_normalised", "", "derived", "fct_s / (bytes x 8 / ceiling_bps + smallest path RTT)"),
+    _m("flow", "connect_time_s", "s", "derived", "connection established - call of connect", awaits=ENGINE, grouped="max", papers="connect_time_s"),
+    _m("flow", "connection_established", "0/1", "derived", "whether the connection reached ESTABLISHED", awaits=ENGINE, grouped="min", papers="connection_established"),
+    _m("flow", "connection_survived", "0/1", "derived", "whether the connection was neither reset nor timed out before its data or the run ended",
+       awaits=ENGINE, grouped="min", papers="connection_survived"),
+    _m("flow", "jitter_s2", "s^2", "derived", "population variance of the times between deliveries of consecutive data units",
+       papers="app_jitter(variance of data unit arrival time)"),
+    _m("flow", "jitter_s", "s", "derived", "standard deviation of the times between deliveries of consecutive data units"),
+    _m("flow", "jitter_rfc3550_s", "s", "derived", "smoothed difference of delays at the end of the flow (RFC 3550 section 6.4.1)"),
+    _m("flow", "delay_variance_s2", "s^2", "derived", "population variance of unit delay"),
+    _m("flow", "pdv_p99_s", "s", "derived", "99th percentile of unit delay above the smallest (RFC 5481 section 4.2)"),
+    _m("flow", "delay_s", "s", "distribution", "one-way delay of units: delivered in order - sent"),
+    _m("flow", "delay_p50_s", "s", "derived", "median of unit delay"),
+    _m("flow", "delay_p95_s", "s", "derived", "95th percentile of unit delay"),
+    _m("flow", "delay_p99_s", "s", "derived", "99th percentile of unit delay"),
+    _m("flow", "hol_delay_p99_s", "s", "derived", "99th percentile of head-of-line blocking: unit delivered - unit received", papers="hol_blocking_ms"),
+    _m("flow", "arrival_order", "", "series", "unit numbers in order of arrival", papers="dsn_arrival(t)"),
+    _m("flow", "loss_ratio", "", "derived", "units sent that never arrived / units sent; units that may still be on their way at the end do not count",
+       papers="udp_loss_pct"),
+    _m("flow", "reordering_ratio", "", "derived", "units that arrive below an earlier one / units (RFC 4737 section 3.4)"),
+    _m("flow", "reorder_extent", "units", "derived", "largest extent of a reordered unit (RFC 4737 section 4.2.2)", grouped="max", papers="reorder_extent"),
+    _m("flow", "n_reordering", "units", "derived", "largest n-reordering (RFC 4737 section 5.4); 3 would look like a loss to TCP", grouped="max"),
+    _m("flow", "reorder_density", "", "distribution", "share of units by displacement (RFC 5236 section 4)", papers="reorder_density"),
+    _m("flow", "out_of_order_bytes", "B", "gauge", "bytes that wait in the receiver's out-of-order queue", awaits=ENGINE, grouped="sum"),
+    _m("flow", "retransmitted_bytes", "B", "counter", "payload bytes sent again on the subflow that lost them", awaits=ENGINE, grouped="sum", papers="retransmitted_bytes"),
+    _m("flow", "reinjected_bytes", "B", "counter", "payload bytes sent again on another subflow", awaits=ENGINE, grouped="sum"),
+    _m("flow", "duplicate_bytes", "B", "counter", "payload bytes that arrived more than once", awaits=ENGINE, grouped="sum", papers="duplicate_bytes"),
+    _m("flow", "redundancy_ratio", "", "derived", "payload bytes on the wire / unique bytes - 1", awaits=ENGINE),
+    _m("flow", "subflows_opened", "subflows", "counter", "subflows established since the start", awaits=ENGINE, grouped="sum", papers="subflow_count; tcp_subflows"),
+    _m("flow", "subflows_alive", "subflows", "gauge", "subflows established and neither closed nor stale", awaits=ENGINE, grouped="sum", papers="subflows_alive(t)"),
+    _m("flow", "subflows_reused", "subflows", "derived",
+       "subflows alive before an outage that carry new data after it with the same addresses and ports", awaits=ENGINE, grouped="sum", papers="subflows_reused"),
+    _m("flow", "load_balance", "", "derived", "smallest / largest number of payload bytes over the flow's subflows (1: even)", awaits=ENGINE, papers="load_balance_pct"),
+    _m("flow", "aggregation_benefit", "", "derived",
+       "(g - Cmax) / (sum C - Cmax) if g >= Cmax, else (g - Cmax) / Cmax; g goodput, C the payload ceilings of the single paths (Kaspar; Paasch et al.)"),
+    _m("flow", "fair_share_ratio", "", "derived",
+       "goodput / fair share; fair share: the largest over the paths of path ceiling / flows on its most crowded link", papers="tcp_share_vs_fair_share"),
+    _m("flow", "jain_index", "", "derived", "(sum x)^2 / (n sum x^2) over the goodputs of the flows of a group, 1/n to 1", papers="jain_index per shared medium"),
+]  # fmt: skip
+
+_SUBFLOW = [
+    _m("subflow", "bytes_sent", "B", "counter", "payload bytes sent, without retransmissions", awaits=ENGINE, papers="bytes per subflow"),
+    _m("subflow", "bytes_received", "B", "counter", "payload bytes received, without duplicates", awaits=ENGINE),
+    _m("subflow", "throughput_bps", "bit/s", "series", "8 x first-time payload bytes per bin", awaits=ENGINE,
+       papers="per_subflow_throughput_mbps; per_subflow_throughput_mbps(t); throughput_mbps per interface (goodput); throughput_mbps per user and interface"),
+    _m("subflow", "share", "", "derived", "subflow's payload bytes / flow's payload bytes", awaits=ENGINE,
+       papers="share_eth(t); share_wifi(t); share_secondary; mptcp_share_on_bottleneck"),
+    _m("subflow", "cwnd_bytes", "B", "gauge", "congestion window", awaits=ENGINE, papers="cwnd(t)"),
+    _m("subflow", "ssthresh_bytes", "B", "gauge", "slow-start threshold", awaits=ENGINE),
+    _m("subflow", "srtt_s", "s", "gauge", "smoothed round-trip time (RFC 6298)", awaits=ENGINE),
+    _m("subflow", "retransmitted_bytes", "B", "counter", "payload bytes sent again", awaits=ENGINE),
+    _m("subflow", "rto_count", "timeouts", "counter", "retransmission timeouts (RFC 6298)", awaits=ENGINE,
+       papers="loss_recovery_kind(fast_recovery|slow_start)"),
+    _m("subflow", "fast_recovery_count", "episodes", "counter", "episodes of fast recovery (RFC 6675)", awaits=ENGINE),
+    _m("subflow", "reordering_ratio", "", "derived", "packets that arrive below an earlier one / packets (RFC 4737)", awaits=ENGINE),
+]  # fmt: skip
+
+_LINK = [
+    _m("link", "wire_bytes", "B", "counter", "bytes that left the serializer, overhead included"),
+    _m("link", "wire_packets", "packets", "counter", "packets that left the serializer"),
+    _m("link", "queue_bytes", "B", "gauge", "bytes in the queue, without the packet in service"),
+    _m("link", "queue_packets", "packets", "gauge", "packets in the queue, without the one in service"),
+    _m("link", "in_flight_packets", "packets", "gauge", "packets on the wire"),
+    _m("link", "offered_packets", "packets", "counter", "packets that reached the link"),
+    _m("link", "delivered_packets", "packets", "counter", "packets handed to the other end"),
+    _m("link", "dropped_queue_full", "packets", "counter", "dropped: the queue was full"),
+    _m("link", "dropped_aqm", "packets", "counter", "dropped by queue management"),
+    _m("link", "dropped_loss", "packets", "counter", "dropped by the loss model"),
+    _m("link", "dropped_link_down", "packets", "counter", "dropped: the link was cut"),
+    _m("link", "dropped_packets", "packets", "derived", "dropped for any reason"),
+    _m("link", "late_s", "s", "gauge", "delivery later than the model says", awaits=LIVE),
+    _m("link", "throughput_bps", "bit/s", "series", "8 x wire bytes per bin",
+       papers="throughput_mbps(t) per interface at 0.5 s; throughput_mbps per interface (link-layer bytes, 0.5 s samples)"),
+    _m("link", "wire_rate_bps", "bit/s", "derived", "8 x wire bytes / length of the run"),
+    _m("link", "utilisation", "", "derived", "8 x wire bytes / (rate x length of the run); the rate may change", papers="utilisation"),
+    _m("link", "queue_bytes_max", "B", "derived", "largest sample of queue_bytes"),
+    _m("link", "queue_delay_s", "s", "derived", "mean of queue_bytes x 8 / rate"),
+]  # fmt: skip
+
+_INTERFACE = [
+    _m("interface", "up", "0/1", "gauge", "whether the interface is up (mean: share of the time)"),
+    _m("interface", "sent_packets", "packets", "counter", "packets sent"),
+    _m("interface", "received_packets", "packets", "counter", "packets received"),
+    _m("interface", "dropped_interface_down", "packets", "counter", "dropped: the interface was down"),
+    _m("interface", "dropped_no_address", "packets", "counter", "dropped: the interface had no address"),
+]
+
+_PROBE = [
+    _m(
+        "probe",
+        "rtt_s",
+        "s",
+        "gauge",
+        "round-trip time of probes, a sample for each answer (mean)",
+        papers="rtt_ms; rtt_ms per node",
+    ),
+    _m("probe", "sent", "probes", "counter", "probes sent"),
+    _m("probe", "answered", "probes", "counter", "probes answered"),
+    _m("probe", "rtt_min_s", "s", "derived", "smallest round-trip time"),
+    _m("probe", "rtt_p50_s", "s", "derived", "median of the round-trip time"),
+    _m("probe", "rtt_p99_s", "s", "derived", "99th percentile of the round-trip time"),
+    _m("probe", "loss_ratio", "", "derived", "1 - answered / sent; a probe on its way at the end counts as lost"),
+]
+
+_RECOVERY = (
+    "time from the event to the first of 3 successive bins at 0.9 of the target; bins of 1 s that start at any sample, of 0.1 s where the next event "
+    "follows within 4 s"
+)
+
+_EVENT = [
+    _m("event", "asked_s", "s", "derived", "time at which the description wants the event"),
+    _m("event", "actual_s", "s", "derived", "time at which the back-end made it happen"),
+    _m("event", "recovery_s", "s", "derived",
+       f"{_RECOVERY}; the worst flow; from a failure the target is the smaller of remaining capacity and mean of the 5 s before (the mean alone if no "
+       "capacity remains), from a repair the mean of the 5 s before the failure",
+       papers="recovery_time_s; recovery_time_s per interface; recovery_ms"),
+    _m("event", "recovery_before_s", "s", "derived", f"{_RECOVERY}; the worst flow; target: mean of the 5 s before the failure"),
+    _m("event", "recovery_remaining_s", "s", "derived", f"{_RECOVERY}; the worst flow; target: capacity that remains, at most what there was before"),
+    _m("event", "gap_s", "s", "derived", "longest silence between in-order deliveries that overlaps [event, event + 5 s]; the worst flow",
+       papers="handover_time_s"),
+    _m("event", "unaffected_fraction", "", "derived", "mean goodput from the failure to its repair / mean of the 5 s before; the worst flow"),
+    _m("event", "mean_before_bps", "bit/s", "derived", "mean goodput of the 5 s before the failure, all flows", papers="mean_before"),
+    _m("event", "mean_during_bps", "bit/s", "derived", "mean goodput from the failure to its repair or the end, all flows", papers="mean_during"),
+    _m("event", "min_during_bps", "bit/s", "derived", "smallest 1 s bin from the failure to its repair or the end, all flows", papers="min_during"),
+    _m("event", "mean_after_bps", "bit/s", "derived", "mean goodput from the repair to the end, all flows", papers="mean_after"),
+    _m("event", "full_recovery", "0/1", "derived", "whether mean_after_bps >= 0.95 x mean_before_bps", papers="full_recovery(mean_after>=0.95*mean_before)"),
+    _m("event", "outage_asked_s", "s", "derived", "time from the failure to its repair in the description", papers="requested_outage_ms"),
+    _m("event", "outage_actual_s", "s", "derived", "time from the failure to its repair as the back-end made them happen",
+       papers="barrier_estimated_outage_ms; measured_outage_s(barrier)"),
+    _m("event", "outage_measured_s", "s", "derived",
+       "longest time between answers to probes that overlaps the outage, less the probes' interval; the worst probe", papers="probe_measured_outage_ms"),
+    _m("event", "redirect_latency_s", "s", "derived",
+       "time from the failure until the subflows on other links carry half of what the failed ones carried, on top of their own", awaits=ENGINE,
+       papers="redirect_latency_s"),
+    _m("event", "handover_gap_s", "s", "derived", "last packet on the old subflow to first on the new", awaits=ENGINE),
+    _m("event", "detection_s", "s", "derived", "failure to its notice by the controller", awaits=CONTROLLER, papers="detection_ms"),
+    _m("event", "route_install_s", "s", "derived", "notice of the failure to the last rule of the new route installed", awaits=CONTROLLER, papers="route_install_ms"),
+]  # fmt: skip
+
+_RUN = [
+    _m("run", "goodput_bps", "bit/s", "derived", "sum of the goodputs of all flows", papers="aggregate_mbps; mptcp_total_mbps"),
+    _m("run", "jain_index", "", "derived", "Jain's index over the goodputs of all flows; a connection is one flow, however many subflows it has", papers="jain_index"),
+    _m("run", "flows_completed", "flows", "derived", "finite flows that delivered all their data"),
+    _m("run", "duration_s", "s", "derived", "time at which the run ended: all flows done, or the duration asked for"),
+    _m("run", "connections", "connections", "counter", "MPTCP connections established", awaits=ENGINE, papers="mptcp_connections"),
+    _m("run", "tokens", "tokens", "counter", "different connection tokens", awaits=CAPTURE, papers="tokens"),
+    _m("run", "add_addr_seen", "options", "counter", "ADD_ADDR options on the wire (RFC 8684 section 3.4.1)", awaits=CAPTURE,
+       papers="REMOVE_ADDR/ADD_ADDR seen; ADD_ADDR fields"),
+    _m("run", "remove_addr_seen", "options", "counter", "REMOVE_ADDR options on the wire (RFC 8684 section 3.4.2)", awaits=CAPTURE),
+    _m("run", "mp_join_seen", "options", "counter", "MP_JOIN options on the wire (RFC 8684 section 3.2)", awaits=CAPTURE, papers="MP_JOIN fields"),
+    _m("run", "dss_seen", "options", "counter", "DSS options on the wire (RFC 8684 section 3.3)", awaits=CAPTURE, papers="DSS fields incl. checksum"),
+    _m("run", "data_fin_seen", "options", "counter", "DATA_FINs on the wire (RFC 8684 section 3.3.3)", awaits=CAPTURE, papers="DATA_FIN"),
+    _m("run", "captured_packets", "packets", "counter", "packets in the run's captures", awaits=CAPTURE, papers="pcap"),
+]  # fmt: skip
+
+_FAMILY = [
+    _m("family", "ratio", "", "derived", "metric of a member / metric of the reference member: medians over the runs, seeds paired for the interval",
+       papers="ratio; fct_ratio_mptcp_over_tcp per flow"),
+    _m("family", "argmax", "", "derived", "value of the parameter at which the median of a metric is largest", papers="argmax_N"),
+    _m("family", "crossover", "", "derived", "value of the parameter at which the medians of two metrics cross; interval: its two neighbours", papers="crossover_value"),
+    _m("family", "friendliness", "", "derived", "goodput of TCP beside MPTCP / goodput of TCP beside TCP (>= 1: does no harm)", awaits=NESTED_RUNS),
+    _m("family", "tcp_best_path_bps", "bit/s", "derived", "goodput of TCP on the best path of the same scenario", awaits=NESTED_RUNS, papers="tcp_best_path_mbps"),
+    _m("family", "sum_of_tcp_bps", "bit/s", "derived", "sum of the goodputs of TCP alone on each path of the same scenario", awaits=NESTED_RUNS, papers="sum_of_tcp_mbps"),
+]  # fmt: skip
+
+METRICS: dict[tuple[Kind, str], Metric] = {
+    (metric.kind, metric.name): metric
+    for metric in (*_FLOW, *_SUBFLOW, *_LINK, *_INTERFACE, *_PROBE, *_EVENT, *_RUN, *_FAMILY)
+}
+
+
+def metrics_of(kind: Kind) -> list[Metric]:
+    """All metrics of a kind of entity, in order of the table."""
+    return [metric for metric in METRICS.values() if metric.kind == kind]
+
+
+def named_in_papers(name: str) -> Metric | None:
+    """The metric that a published evaluation calls so: ``throughput_mbps(t)``, ``total_mbps(N)``, ``per_client_mbps[5]``."""
+    without_argument = re.sub(r"\((N|loss)\)$|\[\d+\]$", "", name)
+    return _BY_PAPER_NAME.get(name) or _BY_PAPER_NAME.get(without_argument)
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that looks most like the name, if one does."""
+    matches = get_close_matches(name, list(candidates), n=1, cutoff=0.5)
+    return matches[0] if matches else None
+
+
+def metric_reference() -> str:
+    """The table as a Markdown document, for the documentation."""
+    parts = ["# Metrics\n"]
+    for kind in dict.fromkeys(metric.kind for metric in METRICS.values()):
+        parts.append(f"## Of a {kind}\n\n| name | unit | form | definition | supplied by |\n|---|---|---|---|---|")
+        parts += [_reference_row(metric) for metric in metrics_of(kind)]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _reference_row(metric: Metric) -> str:
+    supplier = f"not yet: {metric.awaits}" if metric.awaits else "sim"
+    definition = metric.definition.replace("|", "\\|")
+    return f"| `{metric.name}` | {metric.unit or '1'} | {metric.form} | {definition} | {supplier} |"
+
+
+_BY_PAPER_NAME = {name: metric for metric in METRICS.values() for name in metric.paper_names}

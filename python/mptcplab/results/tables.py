@@ -1,0 +1,145 @@
+"""The sample and unit tables of a run, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mptcplab.errors import MptcplabError
+from mptcplab.metrics.arrays import Floats, Integers
+
+NANOS_PER_SECOND = 1e9
+
+
+class TableError(MptcplabError):
+    """A table lacks a column or cannot be read."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns by name: numeric ones are arrays, text ones ``(codes, names)`` with codes into names."""
+
+    columns: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> Table:
+        """The table of a Parquet or Arrow stream file; a stream that was cut gives what is readable. Raises TableError."""
+        from mptcplab import _core  # the compiled part loads only when a file is read
+
+        try:
+            return cls(_core.read_table(str(path)))
+        except (OSError, ValueError) as error:
+            raise TableError(f"{path}: not a readable table: {error}") from error
+
+    def numbers(self, name: str) -> Any:
+        """The array of a numeric column. Raises TableError."""
+        return np.asarray(self._column(name))
+
+    def labels(self, name: str) -> tuple[Integers, list[str]]:
+        """Codes and names of a text column. Raises TableError."""
+        codes, names = self._column(name)
+        return np.asarray(codes, dtype=np.int64), list(names)
+
+    def _column(self, name: str) -> Any:
+        if name not in self.columns:
+            raise TableError(f"the table has no column {name!r}; it has {', '.join(self.columns) or 'none'}")
+        return self.columns[name]
+
+
+@dataclass(frozen=True)
+class Series:
+    """A metric of an entity over time."""
+
+    times_s: Floats
+    values: Floats
+
+    def last(self) -> float:
+        """The value at the end of the run."""
+        return float(self.values[-1])
+
+
+class Samples:
+    """The sample table, by entity and metric."""
+
+    def __init__(self, table: Table) -> None:
+        entity, entities = table.labels("entity")
+        metric, metrics = table.labels("metric")
+        self._times = table.numbers("time_ns") / NANOS_PER_SECOND
+        self._values = np.asarray(table.numbers("value"), dtype=np.float64)
+        self._rows: dict[str, dict[str, Integers]] = {}
+        key = entity * max(1, len(metrics)) + metric
+        order = np.argsort(key, kind="stable")
+        starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+        for rows in np.split(order, starts[1:]) if len(order) else []:
+            name = entities[entity[rows[0]]]
+            self._rows.setdefault(name, {})[metrics[metric[rows[0]]]] = rows
+
+    def series(self, entity: str, metric: str) -> Series | None:
+        """The samples of one metric in order of time, or None if there are none."""
+        rows = self._rows.get(entity, {}).get(metric)
+        return None if rows is None else Series(self._times[rows], self._values[rows])
+
+    def last(self, entity: str, metric: str) -> float | None:
+        """The last value of a metric, or None if there is none."""
+        rows = self._rows.get(entity, {}).get(metric)
+        return None if rows is None else float(self._values[rows[-1]])
+
+    def entities(self, prefix: str = "") -> list[str]:
+        """The entities whose path starts so, in order of the path."""
+        return sorted(name for name in self._rows if name.startswith(prefix))
+
+    def metrics(self, entity: str) -> list[str]:
+        """The metrics sampled of an entity."""
+        return sorted(self._rows.get(entity, {}))
+
+
+@dataclass(frozen=True)
+class UnitTimes:
+    """The data units of one flow in order of receipt: numbers, bytes, and times in seconds."""
+
+    unit: Integers
+    bytes: Integers
+    sent_s: Floats
+    received_s: Floats
+    delivered_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.unit)
+
+    @property
+    def delays_s(self) -> Floats:
+        """Time from sending to in-order delivery of each unit."""
+        return self.delivered_s - self.sent_s
+
+
+class Units:
+    """The unit table, by flow."""
+
+    def __init__(self, table: Table) -> None:
+        codes, names = table.labels("flow")
+        self._flows = {name: self._of(table, codes == code) for code, name in enumerate(names)}
+
+    @staticmethod
+    def _of(table: Table, rows: Any) -> UnitTimes:
+        received = table.numbers("received_ns")[rows]
+        order = np.argsort(received, kind="stable")
+        seconds = {
+            name: table.numbers(f"{name}_ns")[rows][order] / NANOS_PER_SECOND
+            for name in ("sent", "received", "delivered")
+        }
+        return UnitTimes(
+            np.asarray(table.numbers("unit")[rows][order]),
+            np.asarray(table.numbers("bytes")[rows][order]),
+            seconds["sent"],
+            seconds["received"],
+            seconds["delivered"],
+        )
+
+    def of(self, flow: str) -> UnitTimes:
+        """The units of a flow; none if nothing was delivered."""
+        empty: Any = np.zeros(0)
+        return self._flows.get(flow, UnitTimes(empty, empty, empty, empty, empty))
