@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -110,7 +110,7 @@ def assert_runs_as_expected(description: Path, out: Path) -> None:
     """Every member that the simulator can run does, and its expectations hold."""
     simulator = backend("sim")
     for member in members(description):
-        if simulator.check(member.resolve()):
+        if simulator.check(member.resolve().data):
             pytest.skip("the simulator cannot run this yet")
     status, output = run(["run", str(description), "--out", str(out), "--json"])
     assert status == 0, output
@@ -119,7 +119,7 @@ def assert_runs_as_expected(description: Path, out: Path) -> None:
 @pytest.mark.parametrize("block", DOCUMENTED, ids=place)
 def test_documented_description_resolves(block: Block, tmp_path: Path) -> None:
     for member in members(write_page_files(block, tmp_path)):
-        assert member.resolve()["schema"] == "mptcplab/experiment/1"
+        assert member.resolve().data["schema"] == "mptcplab/experiment/1"
 
 
 @pytest.mark.parametrize("block", [block for block in DOCUMENTED if "expect:" in block.text], ids=place)
@@ -136,7 +136,7 @@ def test_documentation_shows_whole_descriptions() -> None:
 
 @pytest.mark.parametrize("description", DESCRIPTIONS, ids=lambda path: path.stem)
 def test_example_keeps_its_expectations(description: Path, tmp_path: Path) -> None:
-    assert all(member.resolve()["expect"] for member in members(description)), "an example ends in an assertion"
+    assert all(member.resolve().data["expect"] for member in members(description)), "an example ends in an assertion"
     assert_runs_as_expected(description, tmp_path)
 
 
@@ -191,21 +191,15 @@ def documented_commands() -> list[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize(("where", "arguments"), documented_commands(), ids=lambda value: " ".join(value) if isinstance(value, list) else value)
 def test_documented_command_line_exists(where: str, arguments: list[str]) -> None:
-    program = typer.main.get_command(app)
-    assert isinstance(program, click.Group)
-    options = [word for word in arguments if word.startswith("-")]
-    if arguments[0].startswith("-"):
-        assert set(options) <= known_options(program), where
-        return
-    assert arguments[0] in program.commands, where
-    command = program.commands[arguments[0]]
-    unknown = {word.partition("=")[0] for word in options if word != "--"} - known_options(command)
-    assert not unknown, where
+    program = typer.main.get_group(app)
+    is_command = not arguments[0].startswith("-")
+    assert not is_command or arguments[0] in program.commands, where
+    options = {word.partition("=")[0] for word in arguments if word.startswith("-")}
+    assert options <= options_of(program.commands[arguments[0]] if is_command else program), where
 
 
-def known_options(command: click.Command) -> set[str]:
-    parameters = command.get_params(click.Context(command, help_option_names=["-h", "--help"]))
-    return {name for parameter in parameters for name in (*parameter.opts, *parameter.secondary_opts)}
+def options_of(command: Any) -> set[str]:
+    return {"-h", "--help"}.union(*((*parameter.opts, *parameter.secondary_opts) for parameter in command.params))
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
