@@ -1,20 +1,46 @@
-"""The compiled part of mptcplab."""
+"""The compiled part of mptcplab: the simulator and the tables of a run."""
 
-from collections.abc import Mapping
-from typing import Any
+from os import PathLike
+from typing import Any, final
 
 __version__: str
 
-def check(resolved: str) -> list[tuple[str, str]]: ...
+def check(resolved: str) -> list[tuple[str, str]]:
+    """(feature, why) for all that the simulator cannot do, [] if it can run it; ValueError if the JSON is not of the schema."""
 
+@final
 class Simulation:
-    def __init__(self, resolved: str, seed: int, directory: str, event_queue: str = "calendar") -> None: ...
-    @property
-    def now_ns(self) -> int: ...
-    def advance(self, until_ns: int) -> bool: ...
-    def inject(self, action: str) -> dict[str, Any]: ...
-    def latest(self) -> dict[str, dict[str, float]]: ...
-    def finish(self) -> str: ...
+    """A run of a resolved experiment (JSON) with one seed."""
 
-def read_table(path: str) -> Mapping[str, Any]: ...
-def write_parquet(path: str) -> None: ...
+    def __init__(self, resolved: str, seed: int, directory: str | PathLike[str], event_queue: str = "calendar") -> None:
+        """A run at time 0; creates samples.arrows and units.arrows in ``directory``.
+
+        ``event_queue`` is "calendar" or "heap"; the result is the same.
+        ValueError if the simulator cannot run it, OSError if a file cannot be written.
+        """
+
+    @property
+    def now_ns(self) -> int:
+        """The present instant of the run."""
+
+    def advance(self, until_ns: int) -> bool:
+        """Carry out everything before ``until_ns``; True when the run has ended. OSError if a table cannot be written."""
+
+    def inject(self, action: str) -> dict[str, Any]:
+        """Carry out an action (JSON) now; the event as recorded: id, parent, asked_ns, actual_ns, injected."""
+
+    def latest(self) -> dict[str, dict[str, float]]:
+        """Entity to metric to value, as of the last sample."""
+
+    def finish(self) -> str:
+        """End the run where it is, write the Parquet files, remove the streams; the summary (JSON)."""
+
+def read_table(path: str | PathLike[str]) -> dict[str, Any]:
+    """A table whole, from .parquet or from .arrows, of which all complete batches are read if it was cut off.
+
+    Numeric columns are numpy arrays (int64 or float64), columns of words are (codes as int32 array, list of words).
+    OSError if the file cannot be read, ValueError if it is no table of a run.
+    """
+
+def write_parquet(path: str | PathLike[str]) -> None:
+    """Write an .arrows stream, cut off or not, as .parquet beside it."""

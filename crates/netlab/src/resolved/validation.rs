@@ -249,39 +249,38 @@ impl<'a> Declared<'a> {
         self.validate_hops(place, path)
     }
 
-    /// The hops lead from the local interface to the remote one, node by node.
+    /// The hops lead from the local interface to the remote one, through nodes that forward.
     fn validate_hops(&self, place: &str, path: &Path) -> Validity {
-        let mut leaves_by = Some(path.local.as_str());
-        let mut arrives_at = None;
+        let place = format!("{place}.hops");
+        let mut reached: Option<&String> = None;
         for hop in &path.hops {
-            let link =
-                &self.experiment.links[self.links.find(format!("{place}.hops"), &hop.link)?];
+            let link = &self.experiment.links[self.links.find(&place, &hop.link)?];
             let (near, far) = match hop.direction {
                 HopDirection::Forward => (&link.a, &link.b),
                 HopDirection::Backward => (&link.b, &link.a),
             };
-            let continues = match (leaves_by.take(), arrives_at) {
-                (Some(local), _) => near == local,
-                (None, Some(previous)) => self.node_of(near) == self.node_of(previous),
-                (None, None) => false,
+            let goes_on = match reached {
+                None => *near == path.local,
+                Some(end) => self.is_forwarded(end, near),
             };
-            if !continues {
-                return refuse(
-                    format!("{place}.hops"),
-                    &hop.link,
-                    "a link that goes on where the one before ends",
-                );
+            if !goes_on {
+                let allowed = "a link that goes on where the one before ends, and not at a host";
+                return refuse(place, &hop.link, allowed);
             }
-            arrives_at = Some(far);
+            reached = Some(far);
         }
-        match arrives_at {
+        match reached {
             Some(end) if *end == path.remote => Ok(()),
-            _ => refuse(
-                format!("{place}.hops"),
-                "hops that end elsewhere",
-                format!("links up to {}", path.remote),
-            ),
+            end => {
+                let end = end.map_or("no hops", |end| end.as_str());
+                refuse(place, end, format!("links up to {}", path.remote))
+            }
         }
+    }
+
+    fn is_forwarded(&self, from: &str, to: &str) -> bool {
+        let node = self.node_of(from);
+        node == self.node_of(to) && node.is_some_and(|node| !self.hosts.indices.contains_key(node))
     }
 
     fn node_of(&self, interface: &str) -> Option<&str> {

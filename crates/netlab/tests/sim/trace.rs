@@ -1,0 +1,116 @@
+//! The trace: what it depends on, and what it does not.
+
+use netlab::resolved::Action;
+use netlab::sim::QueueKind;
+use serde_json::{Value, json};
+
+use crate::experiments::{
+    MS, SECOND, add_event, add_flow, add_link, add_node, cbr, direction, empty, finish, run,
+    run_with, start,
+};
+
+/// The experiment of the golden trace: every part of the simulator has something to do in it.
+const GOLDEN: &str = include_str!("golden.json");
+const GOLDEN_HASH: &str = include_str!("golden.hash");
+
+fn golden() -> Value {
+    serde_json::from_str(GOLDEN).expect("JSON")
+}
+
+fn hash(experiment: &Value, seed: u64, queue: QueueKind) -> String {
+    run_with(experiment, seed, queue).summary.trace_hash
+}
+
+#[test]
+fn the_golden_trace_is_the_same_on_every_machine_and_in_every_build() {
+    assert_eq!(hash(&golden(), 1, QueueKind::Calendar), GOLDEN_HASH.trim());
+}
+
+#[test]
+fn both_event_queues_give_the_same_trace() {
+    for seed in 0..5 {
+        assert_eq!(
+            hash(&golden(), seed, QueueKind::Heap),
+            hash(&golden(), seed, QueueKind::Calendar)
+        );
+    }
+}
+
+#[test]
+fn another_seed_gives_another_trace() {
+    assert_ne!(
+        hash(&golden(), 1, QueueKind::Calendar),
+        hash(&golden(), 2, QueueKind::Calendar)
+    );
+}
+
+#[test]
+fn the_sampling_interval_does_not_matter() {
+    let mut experiment = golden();
+    let first = run(&experiment);
+    for every in [MS / 7, 3 * MS, 2 * SECOND] {
+        experiment["measure"]["every_ns"] = json!(every);
+        let other = run(&experiment);
+        assert_eq!(
+            other.summary.trace_hash, first.summary.trace_hash,
+            "sampled each {every} ns"
+        );
+        assert_eq!(other.summary.end_ns, first.summary.end_ns);
+    }
+}
+
+#[test]
+fn the_steps_of_advance_do_not_matter() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut simulation = start(&golden(), 1, directory.path(), QueueKind::Calendar);
+    let mut until = 0;
+    while !simulation.advance(until).expect("a run") {
+        assert_eq!(simulation.now(), until);
+        until += 777_777;
+    }
+    assert_eq!(
+        finish(simulation, directory.path()).summary.trace_hash,
+        GOLDEN_HASH.trim()
+    );
+}
+
+#[test]
+fn an_injected_event_is_like_a_scheduled_one() {
+    let action = json!({"kind": "link_down", "link": "wire", "by": "cut"});
+    let at = 250 * MS;
+    let mut scheduled = golden();
+    scheduled["events"] = json!([]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut simulation = start(&scheduled, 1, directory.path(), QueueKind::Calendar);
+    simulation.advance(at).expect("a run");
+    let parsed: Action = serde_json::from_value(action.clone()).expect("an action");
+    let record = simulation.inject(&parsed).expect("an event");
+    assert_eq!(
+        (record.actual_ns, record.injected, record.id.as_str()),
+        (at, true, "injected.1")
+    );
+    simulation.advance(u64::MAX).expect("a run");
+    let injected = finish(simulation, directory.path());
+    assert_eq!(injected.summary.events, vec![record]);
+    let untouched = hash(&scheduled, 1, QueueKind::Calendar);
+    add_event(&mut scheduled, at, action);
+    assert_eq!(
+        injected.summary.trace_hash,
+        hash(&scheduled, 1, QueueKind::Calendar)
+    );
+    assert_ne!(injected.summary.trace_hash, untouched);
+}
+
+#[test]
+fn a_host_more_does_not_change_what_others_draw() {
+    let mut experiment = golden();
+    let before = run(&experiment);
+    let mut hosts = experiment["hosts"].as_array().expect("hosts").clone();
+    let mut stranger = hosts[0].clone();
+    stranger["id"] = json!("stranger");
+    hosts.push(stranger);
+    experiment["hosts"] = json!(hosts);
+    add_node(&mut experiment, "nowhere", "router");
+    add_link(&mut experiment, "elsewhere", "stranger", "nowhere");
+    assert_eq!(run(&experiment).units, before.units);
+}

@@ -1,0 +1,61 @@
+//! Tables as numpy arrays.
+
+use std::path::PathBuf;
+
+use netlab::samples::{self, Column, TableError};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyDict};
+
+/// Files are the machine's matter (OSError), their content is the caller's (ValueError).
+fn table_error(error: &TableError) -> PyErr {
+    match error {
+        TableError::Io { .. } => PyOSError::new_err(error.to_string()),
+        error => PyValueError::new_err(error.to_string()),
+    }
+}
+
+/// Reads a table: .parquet, or an .arrows stream, of which all complete batches are read if it was cut off.
+///
+/// Numeric columns become numpy arrays (int64, float64), columns of words (codes as int32 array, list of words).
+#[pyfunction]
+pub(crate) fn read_table<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyDict>> {
+    let table = py
+        .detach(|| samples::read_table(&path))
+        .map_err(|error| table_error(&error))?;
+    let columns = PyDict::new(py);
+    for (name, column) in table {
+        match column {
+            Column::Integers(values) => columns.set_item(
+                name,
+                array(py, values.values().inner().as_slice(), "int64")?,
+            )?,
+            Column::Floats(values) => columns.set_item(
+                name,
+                array(py, values.values().inner().as_slice(), "float64")?,
+            )?,
+            Column::Words { codes, words } => {
+                let codes = array(py, codes.values().inner().as_slice(), "int32")?;
+                columns.set_item(name, (codes, words))?;
+            }
+        }
+    }
+    Ok(columns)
+}
+
+/// A writable array over a copy of the bytes.
+fn array<'py>(py: Python<'py>, bytes: &[u8], dtype: &str) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = py.import("numpy")?;
+    if bytes.is_empty() {
+        return numpy.call_method1("empty", (0, dtype));
+    }
+    numpy.call_method1("frombuffer", (PyByteArray::new(py, bytes), dtype))
+}
+
+/// Writes an .arrows stream, cut off or not, as .parquet beside it.
+#[pyfunction]
+pub(crate) fn write_parquet(py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    py.detach(|| samples::write_parquet(&path))
+        .map_err(|error| table_error(&error))?;
+    Ok(())
+}
