@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import yaml
 
@@ -45,13 +45,14 @@ GIVEN = Source(note="given")
 
 
 class Node:
-    """A mapping, list or scalar with its source. Never changed after it was built."""
+    """A mapping, list or scalar with its source. Never changed after it was built. `key` is where its key stands, if it has one."""
 
-    __slots__ = ("source", "value")
+    __slots__ = ("key", "source", "value")
 
-    def __init__(self, value: Value, source: Source) -> None:
+    def __init__(self, value: Value, source: Source, key: Source | None = None) -> None:
         self.value = value
         self.source = source
+        self.key = key
 
     @property
     def mapping(self) -> dict[str, Node]:
@@ -90,8 +91,8 @@ class Node:
         below = self.child(path[0]) or Node({}, value.source)
         changed = below.replaced(path[1:], value)
         if isinstance(self.value, list) and isinstance(path[0], int):
-            return Node([*self.value[: path[0]], changed, *self.value[path[0] + 1 :]], self.source)
-        return Node({**self.mapping, str(path[0]): changed}, self.source)
+            return Node([*self.value[: path[0]], changed, *self.value[path[0] + 1 :]], self.source, self.key)
+        return Node({**self.mapping, str(path[0]): changed}, self.source, self.key)
 
     def plain(self) -> Any:
         """The data without places."""
@@ -162,7 +163,8 @@ def parse_value(text: str, file: str | None = None) -> Node:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = Where(file, mark.line + 1, mark.column + 1) if mark else Where(file)
-        raise SpecError(f"broken YAML: {error.problem or error.context}", where) from None
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        raise SpecError(f"broken YAML: {problem}", where) from None
     except yaml.YAMLError as error:
         raise SpecError(f"broken YAML: {getattr(error, 'reason', error)}", Where(file)) from None
     return _Builder(file).build(root) if root is not None else Node(None, Source(file, 1, 1))
@@ -197,13 +199,13 @@ def _bracket_depth(text: str) -> int:
 class _CoreLoader(yaml.CSafeLoader):
     """Resolves plain scalars by YAML 1.2's core schema."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
 
 class _CoreDumper(yaml.CSafeDumper):
     """Quotes what the core schema would read as something else."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 (the signature is PyYAML's)
         """Write shared values out: anchors help no reader of a description."""
@@ -232,15 +234,16 @@ class _Builder:
     def __init__(self, file: str | None) -> None:
         self._file = file
         self._open: set[int] = set()
+        self._path: list[str | int] = []
         self._nodes = 0
 
-    def build(self, node: yaml.Node) -> Node:
-        source = Source(self._file, node.start_mark.line + 1, node.start_mark.column + 1)
+    def build(self, node: yaml.Node, key: Source | None = None) -> Node:
+        source = self._place(node)
         self._nodes += 1
         if self._nodes > _MOST_NODES:
             raise self._wrong(source, f"holds more than {_MOST_NODES} values", "fewer values (aliases count each time)")
         if isinstance(node, yaml.ScalarNode):
-            return Node(self._scalar(node, source), source)
+            return Node(self._scalar(node, source), source, key)
         if id(node) in self._open:
             raise self._wrong(source, "an alias refers to what it is part of")
         if len(self._open) > _DEEPEST:
@@ -248,24 +251,34 @@ class _Builder:
         self._open.add(id(node))
         value = self._mapping(node) if isinstance(node, yaml.MappingNode) else self._list(node, source)
         self._open.discard(id(node))
-        return Node(value, source)
+        return Node(value, source, key)
+
+    def _place(self, node: yaml.Node) -> Source:
+        return Source(self._file, node.start_mark.line + 1, node.start_mark.column + 1)
 
     def _mapping(self, node: yaml.MappingNode) -> dict[str, Node]:
         entries: dict[str, Node] = {}
         for key, value in node.value:
-            place = Source(self._file, key.start_mark.line + 1, key.start_mark.column + 1)
+            place = self._place(key)
             if not isinstance(key, yaml.ScalarNode):
                 raise self._wrong(place, "a key is a list or mapping", "a text")
+            self._path.append(key.value)
             if key.value in entries:
-                first = entries[key.value].source
-                raise self._wrong(place, f"the key '{key.value}' is given twice (first in line {first.line})")
-            entries[key.value] = self.build(value)
+                first = entries[key.value].key
+                raise self._wrong(place, f"is given twice, first in line {first.line if first else '?'}", "one of them")
+            entries[key.value] = self.build(value, place)
+            self._path.pop()
         return entries
 
     def _list(self, node: yaml.Node, source: Source) -> list[Node]:
         if not isinstance(node, yaml.SequenceNode) or node.tag != "tag:yaml.org,2002:seq":
             raise self._wrong(source, f"unknown tag {node.tag}", "no tags")
-        return [self.build(item) for item in node.value]
+        items = []
+        for index, item in enumerate(node.value):
+            self._path.append(index)
+            items.append(self.build(item))
+            self._path.pop()
+        return items
 
     def _scalar(self, node: yaml.ScalarNode, source: Source) -> Scalar:
         text: str = node.value
@@ -291,6 +304,6 @@ class _Builder:
                 return int(text[2:], base)
         return int(text)
 
-    @staticmethod
-    def _wrong(source: Source, problem: str, allowed: str | None = None) -> SpecError:
-        return SpecError(problem, Where(source.file, source.line, source.column), allowed=allowed)
+    def _wrong(self, source: Source, problem: str, allowed: str | None = None) -> SpecError:
+        where = Where(source.file, source.line, source.column, field_name(self._path) or None)
+        return SpecError(problem, where, allowed=allowed)

@@ -227,7 +227,7 @@ class Network:
 # ---- addresses -----------------------------------------------------------------------------------------------------
 
 
-class AddressConflict(Exception):
+class AddressError(Exception):
     """Addresses that cannot be: `port` is where the later one was given."""
 
     def __init__(self, port: str, problem: str) -> None:
@@ -246,7 +246,7 @@ class Addresses:
 
 
 def assign_addresses(network: Network, wanted4: Mapping[str, IPv4], wanted6: Mapping[str, IPv6]) -> Addresses:
-    """10.x.y.0/24 and fd00:x:y::/64 per subnet in order of declaration; wanted addresses override. AddressConflict if they overlap."""
+    """10.x.y.0/24 and fd00:x:y::/64 per subnet in order of declaration; wanted addresses override. AddressError if they overlap."""
     given4 = _given_networks(network, wanted4)
     given6 = _given_networks(network, wanted6)
     automatic4 = (ipaddress.IPv4Network((f"10.{x}.{y}.0", 24)) for x, y in _numbers())
@@ -276,9 +276,9 @@ def _given_networks(network: Network, wanted: Mapping[str, Any]) -> dict[int, An
         subnet = network.subnet_of[port]
         for other, (other_port, net) in fixed.items():
             if other == subnet and net != address.network:
-                raise AddressConflict(port, f"{address} is not in {net}, the subnet of {other_port} on the same link")
+                raise AddressError(port, f"{address} is not in {net}, the subnet of {other_port} on the same link")
             if other != subnet and net.overlaps(address.network):
-                raise AddressConflict(port, f"{address} overlaps {net}, the subnet of {other_port}")
+                raise AddressError(port, f"{address} overlaps {net}, the subnet of {other_port}")
         fixed[subnet] = (port, address.network)
     return {subnet: net for subnet, (_, net) in fixed.items()}
 
@@ -288,7 +288,7 @@ def _number_ports(network: Network, networks: Sequence[Any], wanted: Mapping[str
     taken: dict[Any, str] = {}
     for port, address in wanted.items():
         if address.ip in taken:
-            raise AddressConflict(port, f"{address} is already the address of {taken[address.ip]}")
+            raise AddressError(port, f"{address} is already the address of {taken[address.ip]}")
         taken[address.ip] = port
     free = [_hosts_of(net) for net in networks]
     numbered: dict[str, Any] = {}
@@ -300,7 +300,7 @@ def _number_ports(network: Network, networks: Sequence[Any], wanted: Mapping[str
         if address is None:
             ip = next((ip for ip in free[subnet] if ip not in taken), None)
             if ip is None:
-                raise AddressConflict(port.id, f"the subnet {networks[subnet]} has no free address")
+                raise AddressError(port.id, f"the subnet {networks[subnet]} has no free address")
             address = ipaddress.ip_interface((ip, networks[subnet].prefixlen))
         numbered[port.id] = address
     return numbered

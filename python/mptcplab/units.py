@@ -18,7 +18,7 @@ _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _LONGEST_TEXT = 40
 
 
-class NotAQuantity(ValueError):
+class QuantityError(ValueError):
     """A value is no quantity of the wanted kind: ``problem`` says what was found, ``allowed`` what would do."""
 
     def __init__(self, problem: str, allowed: str) -> None:
@@ -41,14 +41,14 @@ class Quantity:
 
     @classmethod
     def parse(cls, found: object) -> Self:
-        """The quantity that `found` stands for; NotAQuantity if it stands for none."""
+        """The quantity that `found` stands for; QuantityError if it stands for none."""
         raise NotImplementedError
 
     @classmethod
     def _validated(cls, found: object) -> Self:
         try:
             return cls.parse(found)
-        except NotAQuantity as error:
+        except QuantityError as error:
             context = {"problem": error.problem, "allowed": error.allowed}
             raise PydanticCustomError("described", "{problem}; allowed: {allowed}", context) from None
 
@@ -89,22 +89,22 @@ class _Counted(Quantity, int):
         if type(found) is int and (found == 0 or cls.bare is not None):
             return cls._bounded(found * (cls.bare or 1), found)
         if type(found) in (int, float):
-            raise NotAQuantity(f"{_shown(found)} has no unit", cls.allowed)
-        raise NotAQuantity(f"{_shown(found)} is not a {cls.summary}", cls.allowed)
+            raise QuantityError(f"{_shown(found)} has no unit", cls.allowed)
+        raise QuantityError(f"{_shown(found)} is not a {cls.summary}", cls.allowed)
 
     @classmethod
     def _scaled(cls, text: str) -> int:
         match = re.fullmatch(rf"([+-]?{_NUMBER})\s*([A-Za-z]*)", text.strip())
         if match is None or len(text) > _LONGEST_TEXT:
-            raise NotAQuantity(f"{_shown(text)} is not a {cls.summary}", cls.allowed)
+            raise QuantityError(f"{_shown(text)} is not a {cls.summary}", cls.allowed)
         number, unit = match.groups()
         factor = cls.units.get(unit) or cls.spellings.get(unit) or (cls.bare if not unit else None)
         if factor is None and not (not unit and Decimal(number) == 0):
             problem = f"{_shown(text)} has the unknown unit '{unit}'" if unit else f"{_shown(text)} has no unit"
-            raise NotAQuantity(problem, cls.allowed)
+            raise QuantityError(problem, cls.allowed)
         scaled = Fraction(number) * (factor or 1)
         if scaled.denominator != 1:
-            raise NotAQuantity(f"{_shown(text)} is finer than 1 {cls._smallest()}", cls.allowed)
+            raise QuantityError(f"{_shown(text)} is finer than 1 {cls._smallest()}", cls.allowed)
         return scaled.numerator
 
     @classmethod
@@ -115,9 +115,9 @@ class _Counted(Quantity, int):
     def _bounded(cls, number: int, found: object) -> Self:
         if number < cls.least:
             problem = "is negative" if number < 0 else f"is less than {cls._written(cls.least)}"
-            raise NotAQuantity(f"{_shown(found)} {problem}", cls.allowed)
+            raise QuantityError(f"{_shown(found)} {problem}", cls.allowed)
         if number > cls.most:
-            raise NotAQuantity(f"{_shown(found)} is more than {cls._written(cls.most)}", cls.allowed)
+            raise QuantityError(f"{_shown(found)} is more than {cls._written(cls.most)}", cls.allowed)
         return int.__new__(cls, number)
 
     @classmethod
@@ -211,14 +211,14 @@ class Probability(Quantity, float):
         if isinstance(found, str):
             match = re.fullmatch(rf"({_NUMBER})\s*(%?)", found.strip())
             if match is None or len(found) > _LONGEST_TEXT:
-                raise NotAQuantity(f"{_shown(found)} is not a probability", cls.allowed)
+                raise QuantityError(f"{_shown(found)} is not a probability", cls.allowed)
             number = float(Decimal(match[1]) / (100 if match[2] else 1))
         elif isinstance(found, (int, float)) and not isinstance(found, bool):
             number = found
         else:
-            raise NotAQuantity(f"{_shown(found)} is not a probability", cls.allowed)
+            raise QuantityError(f"{_shown(found)} is not a probability", cls.allowed)
         if not 0 <= number <= 1:  # also refuses NaN, which compares false
-            raise NotAQuantity(f"{_shown(found)} is not between 0 and 1", cls.allowed)
+            raise QuantityError(f"{_shown(found)} is not between 0 and 1", cls.allowed)
         return float.__new__(cls, number)
 
     @classmethod
@@ -264,14 +264,14 @@ class QueueLimit(Quantity):
     def _as_bytes(cls, found: str | int) -> Size:
         try:
             return Size.parse(found)
-        except NotAQuantity as error:
-            raise NotAQuantity(error.problem.replace("a size", "a queue limit"), cls.allowed) from None
+        except QuantityError as error:
+            raise QuantityError(error.problem.replace("a size", "a queue limit"), cls.allowed) from None
 
     def _check(self, found: object) -> None:
         if 0 in (self.packets, self.bytes, self.products):
-            raise NotAQuantity(f"{_shown(found)} holds nothing", self.allowed)
+            raise QuantityError(f"{_shown(found)} holds nothing", self.allowed)
         if (self.packets or 0) > self._MOST_PACKETS or (self.products or 0) > self._MOST_PRODUCTS:
-            raise NotAQuantity(f"{_shown(found)} is more than any queue", self.allowed)
+            raise QuantityError(f"{_shown(found)} is more than any queue", self.allowed)
 
     @classmethod
     def parse(cls, found: object) -> Self:
@@ -280,7 +280,7 @@ class QueueLimit(Quantity):
             return found
         if isinstance(found, str) or type(found) is int or isinstance(found, Size):
             return cls(cast("str | int", found))
-        raise NotAQuantity(f"{_shown(found)} is not a queue limit", cls.allowed)
+        raise QuantityError(f"{_shown(found)} is not a queue limit", cls.allowed)
 
     def __str__(self) -> str:
         if self.packets is not None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import itertools
+import textwrap
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import (
@@ -11,11 +16,11 @@ from pydantic import (
     Discriminator,
     Field,
     GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
     Tag,
     model_serializer,
     model_validator,
 )
-from pydantic.functional_serializers import SerializerFunctionWrapHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
@@ -30,17 +35,15 @@ Name = Annotated[
 ]
 
 
-def described(problem: str, allowed: str | None = None) -> PydanticCustomError:
-    """An error of ours inside a validator; the loader gives it its place."""
-    return PydanticCustomError("described", "{problem}", {"problem": problem, "allowed": allowed})
+def described(problem: str, allowed: str | None = None, *, field: str | None = None) -> PydanticCustomError:
+    """An error of ours about `field` of what is validated; the loader gives it its place."""
+    return PydanticCustomError("described", "{problem}", {"problem": problem, "allowed": allowed, "field": field})
 
 
 class Model(BaseModel):
     """A mapping of a description: unknown fields are refused with the nearest known one."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, populate_by_name=True, defer_build=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True, defer_build=True)
 
     @classmethod
     def field_names(cls) -> list[str]:
@@ -59,9 +62,34 @@ class Model(BaseModel):
                 raise PydanticCustomError("unknown_field", "unknown field", {"field": key, "fields": cls.field_names()})
         return data
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        reference = handler(schema)
+        for name, field in handler.resolve_ref_schema(reference).get("properties", {}).items():
+            if text := _field_texts(cls).get(name):
+                field.setdefault("description", text)
+        return reference
+
     def dumped(self) -> dict[str, Any]:
         """What was given, as plain data."""
         return self.model_dump(by_alias=True, exclude_unset=True)
+
+
+@cache
+def _field_texts(model: type[Model]) -> dict[str, str]:
+    """The docstrings under the fields of a model. Read from the source only when a schema is asked for: reading is slow."""
+    texts: dict[str, str] = {}
+    for origin in reversed(model.__mro__):
+        if issubclass(origin, Model) and "[" not in origin.__name__:
+            (body,) = ast.parse(textwrap.dedent(inspect.getsource(origin))).body
+            for field, text in itertools.pairwise(getattr(body, "body", [])):
+                if (
+                    isinstance(field, ast.AnnAssign)
+                    and isinstance(text, ast.Expr)
+                    and isinstance(text.value, ast.Constant)
+                ):
+                    texts[ast.unparse(field.target)] = str(text.value.value)
+    return texts
 
 
 class Shorthand(Model):
@@ -82,7 +110,7 @@ class Shorthand(Model):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        reference = handler(schema)
+        reference = super().__get_pydantic_json_schema__(schema, handler)
         full = handler.resolve_ref_schema(reference)
         short = full.get("properties", {}).get(cls.shorthand)
         if short is None:

@@ -152,8 +152,8 @@ def member_name(family: Node, combination: Combination) -> str:
     """The name of one member; a parameter with several values that the name does not mention is appended."""
     template = family.child("name")
     if template is None or not isinstance(template.value, str):
-        found = kind_of(template.plain() if template else None)
-        raise wrong(family, ("name",), f"the name is {found}", "a text, as in two-paths")
+        problem = f"found {kind_of(template.plain())}" if template else "is missing"
+        raise wrong(family, ("name",), problem, "a text, as in two-paths")
     name = _substituted_text(family, "name", combination) or ""
     mentioned = mentions(template.value)
     several = {key for key, values in _axes(family).items() if len(values) > 1}

@@ -67,7 +67,9 @@ class FlowPaths:
             if port is None or port.node not in (single.sender, single.receiver):
                 known = [port.id for end in (single.sender, single.receiver) for port in self._network.ports_of(end)]
                 raise described(
-                    f"via: '{name}' is no interface of this flow's hosts{nearest_hint(name, known)}", ", ".join(known)
+                    f"'{name}' is no interface of this flow's hosts{nearest_hint(name, known)}",
+                    ", ".join(known),
+                    field="via",
                 )
             allowed.setdefault(port.node, set()).add(name)
         return allowed
@@ -95,14 +97,16 @@ class FlowPaths:
         if flow.primary not in self._links and flow.primary not in self._network.ports:
             known = [*self._links, *self._network.ports]
             raise described(
-                f"primary: there is no link or interface '{flow.primary}'{nearest_hint(flow.primary, known)}",
+                f"there is no link or interface '{flow.primary}'{nearest_hint(flow.primary, known)}",
                 ", ".join(known),
+                field="primary",
             )
         primary = [path for path in found if flow.primary in (path[0].id, path[1].id, *(hop.link for hop in path[2]))]
         if not primary:
             raise described(
-                f"primary: '{flow.primary}' is on no path of this flow",
+                f"'{flow.primary}' is on no path of this flow",
                 ", ".join(hop.link for path in found for hop in path[2]),
+                field="primary",
             )
         return [primary[0], *(path for path in found if path is not primary[0])]
 

@@ -276,12 +276,15 @@ class Flow(Model):
         for name, transports in MEANINGFUL.items():
             if name in self.model_fields_set and self.transport not in transports:
                 raise described(
-                    f"'{name}' has no effect on transport {self.transport}", f"with {' or '.join(transports)}"
+                    f"'{name}' has no effect on transport {self.transport}",
+                    f"with {' or '.join(transports)}",
+                    field=name,
                 )
         if self.transport == "udp" and self.app.kind in ("bulk", "request_response", "short_flows", "streaming"):
             raise described(
                 f"app {self.app.kind} needs a stream, transport is udp",
                 "tcp or mptcp; over udp cbr, probe, iperf3, command",
+                field="app",
             )
         return self
 

@@ -39,9 +39,9 @@ def single_flows(name: str, flow: Flow, hosts: Sequence[str]) -> Iterator[Single
 
 def _pairs(name: str, flow: Flow, hosts: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     if flow.pattern is None:
-        yield name, _known(flow.from_ or "", hosts), _known(flow.to or "", hosts)
+        yield name, _known(flow.from_ or "", hosts, "from"), _known(flow.to or "", hosts, "to")
         return
-    members = [_known(host, hosts) for host in expanded(flow.hosts or [])]
+    members = [_known(host, hosts, "hosts") for host in expanded(flow.hosts or [])]
     if len(members) < 2 or len(set(members)) < len(members):
         raise described(f"pattern {flow.pattern} has {len(set(members))} different hosts", "two or more, each once")
     for sender, receiver in _pattern(name, flow, members, hosts):
@@ -54,7 +54,7 @@ def _pattern(name: str, flow: Flow, members: list[str], hosts: Sequence[str]) ->
     elif flow.pattern == "permutation":
         yield from zip(members, _derangement(name, members), strict=True)
     elif flow.pattern == "incast":
-        receiver = _known(flow.to or "", hosts)
+        receiver = _known(flow.to or "", hosts, "to")
         yield from ((host, receiver) for host in members if host != receiver)
     else:
         step = (flow.stride or 1) % len(members)
@@ -72,7 +72,9 @@ def _derangement(name: str, members: list[str]) -> list[str]:
     return [following[host] for host in members]
 
 
-def _known(host: str, hosts: Sequence[str]) -> str:
+def _known(host: str, hosts: Sequence[str], field: str) -> str:
     if host not in hosts:
-        raise described(f"there is no host '{host}'{nearest_hint(host, list(hosts))}", ", ".join(hosts[:20]))
+        raise described(
+            f"there is no host '{host}'{nearest_hint(host, list(hosts))}", ", ".join(hosts[:20]), field=field
+        )
     return host

@@ -22,7 +22,7 @@ from mptcplab.experiment.names import expanded
 from mptcplab.experiment.origins import origins_of
 from mptcplab.experiment.patterns import single_flows
 from mptcplab.experiment.validation import at
-from mptcplab.topology import AddressConflict, Addresses, Network, NodeKind, Port, assign_addresses
+from mptcplab.topology import AddressError, Addresses, Network, NodeKind, Port, assign_addresses
 from mptcplab.units import Rate
 
 SCHEMA = "mptcplab/experiment/1"
@@ -147,7 +147,7 @@ class _Resolution:
                         ipv6[f"{name}.{interface}"] = address
         try:
             return assign_addresses(self._network, ipv4, ipv6)
-        except AddressConflict as conflict:
+        except AddressError as conflict:
             node, _, interface = conflict.port.partition(".")
             path = ("hosts", node, "interfaces", interface, "address")
             raise wrong(self._tree, path, conflict.problem, "addresses that do not overlap") from None
@@ -246,7 +246,7 @@ class _Resolution:
         world = schedule.World.of(data, bdp_rtts)
         planned: list[schedule.Step] = []
         for number, event in enumerate(self._experiment.events):
-            with at(self._tree, "events", number):
+            with at(self._tree, "events", number, event.action):
                 planned += schedule.steps(event, number, world)
         self._check_times(planned)
         return self._numbered(list(self._walked(planned, world)))
@@ -264,9 +264,9 @@ class _Resolution:
         walk = schedule.Walk(world)
         for step in schedule.in_order(planned):
             try:
-                with at(self._tree, "events", step.event):
+                with at(self._tree, "events", step.event, self._experiment.events[step.event].action):
                     action = walk.take(step)
-            except schedule.Contradiction as contradiction:
+            except schedule.ContradictionError as contradiction:
                 raise self._contradiction(contradiction) from None
             if action is not None:
                 yield step, action

@@ -153,7 +153,7 @@ def _sequence(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
 # ---- walking the states ----------------------------------------------------------------------------------------------
 
 
-class Contradiction(Exception):
+class ContradictionError(Exception):
     """An event that changes nothing: the number of the event, what is wrong, and the event that came before it (None: the start)."""
 
     def __init__(self, event: int, problem: str, before: int | None) -> None:
@@ -186,7 +186,7 @@ class Walk:
         }
 
     def take(self, step: Step) -> Action | None:
-        """The step's action with whole new values; None if it is to be left out. Contradiction if it changes nothing."""
+        """The step's action with whole new values; None if it is to be left out. ContradictionError if it changes nothing."""
         kind = step.action["kind"]
         if kind == "set_link":
             return step.action | self._set(step)
@@ -198,7 +198,7 @@ class Walk:
         if current == wanted:
             if step.settles:
                 return None
-            raise Contradiction(step.event, f"{name} {already}", cause)
+            raise ContradictionError(step.event, f"{name} {already}", cause)
         self._states[name, state] = (wanted, step.event)
         return step.action
 

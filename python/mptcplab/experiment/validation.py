@@ -49,13 +49,13 @@ def first_problem(error: ValidationError, tree: Node, path: FieldPath = ()) -> S
 def _spec_error(details: Any, tree: Node, above: FieldPath) -> SpecError:
     steps = tuple(step for step in details["loc"] if not _is_tag(step))
     context = details.get("ctx", {})
-    if details["type"] == "unknown_field":
+    if context.get("field"):
         steps = (*steps, context["field"])
     node, reached = tree.deepest(steps)
     # A short form has no node for its main field: the error is at the short form itself.
     shown = steps if details["type"] in ("unknown_field", "missing") else reached
     problem, allowed = _explained(details, context, node)
-    source = node.source
+    source = (details["type"] == "unknown_field" and node.key) or node.source
     return SpecError(
         problem, Where(source.file, source.line, source.column, field_name((*above, *shown)) or None), allowed=allowed
     )
@@ -100,4 +100,5 @@ def at(tree: Node, *path: str | int) -> Iterator[None]:
         yield
     except PydanticCustomError as error:
         context = error.context or {}
-        raise wrong(tree, path, context["problem"], context.get("allowed")) from None
+        below = (context["field"],) if context.get("field") else ()
+        raise wrong(tree, (*path, *below), context["problem"], context.get("allowed")) from None
