@@ -1,4 +1,4 @@
-"""Runs every vector file of tests/vectors that names metrics: inputs through the metric functions, outputs within tolerance."""
+"""Runs the metric vectors of every file in tests/vectors."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ def packet_delay_variation(delays_s: Numbers, percent: float = 99.0) -> float | 
 
 
 def rfc3550_jitter(delays_s: Numbers) -> float | None:
-    """Smoothed jitter in seconds (RFC 3550 section 6.4.1) after the last unit; delays in order of arrival; None below two."""
+    """Smoothed jitter in seconds (RFC 3550 section 6.4.1) at the end; delays in order of arrival; None below two."""
     return _smoothed(np.diff(np.asarray(delays_s, dtype=np.float64)))
 
 
 def rfc3550_jitter_constant_gap(arrivals_s: Numbers) -> float | None:
-    """RFC 3550 jitter in seconds for units sent at constant, unknown gaps: from differences of successive inter-arrival times."""
+    """RFC 3550 jitter in seconds of units sent at a constant, unknown gap: from differences of inter-arrival times."""
     return _smoothed(np.diff(np.asarray(arrivals_s, dtype=np.float64), 2))
 
 

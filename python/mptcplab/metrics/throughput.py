@@ -27,7 +27,7 @@ def counter_at(times_s: Numbers, counter: Numbers, at_s: Numbers) -> Floats:
 def binned_rate(
     times_s: Numbers, byte_counter: Numbers, start_s: float, end_s: float, bin_s: float
 ) -> tuple[Floats, Floats]:
-    """Left edges in seconds and rates in bit/s of the whole bins of ``bin_s`` between ``start_s`` and ``end_s``."""
+    """Left edges in seconds and rates in bit/s of the whole bins of ``bin_s`` between two times."""
     bins = max(0, int(np.floor((end_s - start_s) / bin_s + 1e-9)))
     edges = start_s + bin_s * np.arange(bins + 1)
     return edges[:-1], 8.0 * np.diff(counter_at(times_s, byte_counter, edges)) / bin_s

@@ -1,0 +1,58 @@
+"""Results: the metric table, tables, bundles, expectations, aggregates and the summary document."""
+
+from mptcplab.results.aggregates import Crossing, Spread, aggregates, argmax, crossover, ratio, spread
+from mptcplab.results.bundle import Bundle, BundleError, BundleWriter, bundle_path, digest, done_bundles, find
+from mptcplab.results.entities import Entity, entities
+from mptcplab.results.environment import environment
+from mptcplab.results.evaluation import Evaluation
+from mptcplab.results.expectations import Verdict, check, evaluate
+from mptcplab.results.record import evaluated
+from mptcplab.results.recovery import Recovery, recoveries
+from mptcplab.results.run_data import Absent, Happening, RunData, Value
+from mptcplab.results.summary import run_summary, summary
+from mptcplab.results.table import METRICS, Metric, metric_reference, metrics_of, named_in_papers
+from mptcplab.results.tables import Samples, Series, Table, TableError, Units, UnitTimes
+
+__all__ = [
+    "METRICS",
+    "Absent",
+    "Bundle",
+    "BundleError",
+    "BundleWriter",
+    "Crossing",
+    "Entity",
+    "Evaluation",
+    "Happening",
+    "Metric",
+    "Recovery",
+    "RunData",
+    "Samples",
+    "Series",
+    "Spread",
+    "Table",
+    "TableError",
+    "UnitTimes",
+    "Units",
+    "Value",
+    "Verdict",
+    "aggregates",
+    "argmax",
+    "bundle_path",
+    "check",
+    "crossover",
+    "digest",
+    "done_bundles",
+    "entities",
+    "environment",
+    "evaluate",
+    "evaluated",
+    "find",
+    "metric_reference",
+    "metrics_of",
+    "named_in_papers",
+    "ratio",
+    "recoveries",
+    "run_summary",
+    "spread",
+    "summary",
+]

@@ -2,51 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import networkx as nx
 
 from mptcplab.results.entities import Json
+from mptcplab.results.network_state import NetworkState
 from mptcplab.results.run_data import Happening, RunData
-
-
-@dataclass
-class NetworkState:
-    """Which interfaces, addresses and links are usable, and the rate of each link direction in bit/s."""
-
-    down: set[str] = field(default_factory=set)
-    without_address: set[str] = field(default_factory=set)
-    cut: set[str] = field(default_factory=set)
-    rates: dict[tuple[str, str], float | None] = field(default_factory=dict)
-
-    @classmethod
-    def initial(cls, resolved: Json) -> NetworkState:
-        """The state before any event."""
-        state = cls(down={interface["id"] for interface in resolved["interfaces"] if not interface["up"]})
-        for link in resolved["links"]:
-            for direction in ("forward", "backward"):
-                state.rates[link["id"], direction] = _rate(link[direction])
-        return state
-
-    def apply(self, action: Json) -> None:
-        """Change the state as an action does; actions that do not touch connectivity change nothing."""
-        match action["kind"]:
-            case "interface_down":
-                self.down.add(action["interface"])
-            case "interface_up":
-                self.down.discard(action["interface"])
-            case "address_remove":
-                self.without_address.add(action["interface"])
-            case "address_add":
-                self.without_address.discard(action["interface"])
-            case "link_down":
-                self.cut.add(action["link"])
-            case "link_up":
-                self.cut.discard(action["link"])
-            case "set_link":
-                for direction in ("forward", "backward"):
-                    self.rates[action["link"], direction] = _rate(action[direction])
 
 
 def capacity_bps(run: RunData, flow: str, at_s: float) -> float | None:
@@ -54,14 +16,13 @@ def capacity_bps(run: RunData, flow: str, at_s: float) -> float | None:
 
     The ceiling of the description, scaled by the max-flow over the usable paths to the one over all paths at the start.
     """
-    ceiling = run.flows[flow]["ceiling_bps"]
-    state = NetworkState.initial(run.resolved)
-    everything = NetworkState(rates=state.rates.copy())
-    for happening in run.happenings:
-        if happening.actual_s <= at_s:
-            state.apply(happening.action)
-    whole, left = (_max_flow(run.resolved, run.flows[flow], s) for s in (everything, state))
-    return None if ceiling is None or not whole or left is None else float(ceiling * left / whole)
+    described = run.flows[flow]
+    ceiling: float | None = described["ceiling_bps"]
+    state, whole_state = run.network_at(at_s), run.whole_network
+    if ceiling is None or _same(run, described, state, whole_state):
+        return ceiling
+    whole, left = (_max_flow(run, described, s) for s in (whole_state, state))
+    return None if not whole or left is None else ceiling * left / whole
 
 
 def lowers_capacity(run: RunData, flow: str, happening: Happening) -> bool | None:
@@ -72,18 +33,16 @@ def lowers_capacity(run: RunData, flow: str, happening: Happening) -> bool | Non
     return after < before
 
 
-def _rate(direction: Json) -> float | None:
-    """Rate of a direction in bit/s; a trace of delivery opportunities counts as its mean rate."""
-    trace = direction["trace"]
-    if trace is None:
-        rate: float | None = direction["rate_bps"]
-        return rate
-    return len(trace["opportunities_ns"]) * trace["opportunity_bytes"] * 8e9 / float(trace["period_ns"])
+def _same(run: RunData, flow: Json, state: NetworkState, whole: NetworkState) -> bool:
+    """Whether nothing on the flow's paths differs from the whole network: common, and much cheaper than a max-flow."""
+    hops = {(hop["link"], hop["direction"]) for path in flow["paths"] for hop in path["hops"]}
+    usable = all(_usable(path, run.links, state) for path in flow["paths"])
+    return usable and all(state.rates[hop] == whole.rates[hop] for hop in hops)
 
 
-def _max_flow(resolved: Json, flow: Json, state: NetworkState) -> float | None:
+def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
     """Max-flow in bit/s over the usable paths; None if a usable path has no rate limit."""
-    links = {link["id"]: link for link in resolved["links"]}
+    resolved, links = run.resolved, run.links
     interfaces = {interface["id"]: interface["node"] for interface in resolved["interfaces"]}
     media = {medium["id"]: medium["rate_bps"] for medium in resolved["media"]}
     paths = flow["paths"][:1] if flow["transport"] == "udp" else flow["paths"]

@@ -15,7 +15,8 @@ UP = {"interface_up", "link_up", "address_add"}
 
 @dataclass(frozen=True)
 class Entity:
-    """One thing that has metrics. ``members``: ids of the flows or events it stands for; ``flow`` narrows an event to one flow."""
+    """One thing that has metrics. ``members``: ids of the flows or events it stands for;
+    ``flow`` narrows an event to one flow."""
 
     path: str
     kind: Kind
@@ -42,13 +43,13 @@ def flow_members(resolved: Json) -> dict[str, tuple[str, ...]]:
 
 
 def event_members(resolved: Json) -> dict[str, tuple[str, ...]]:
-    """Ids of events and of the compound events that they were resolved from, with the primitive events they stand for."""
+    """Ids of events and of the compound events they were resolved from, with the events they stand for."""
     members: dict[str, tuple[str, ...]] = {}
     for event in resolved["events"]:
         parent = event["parent"]
         if parent is not None and parent != event["id"]:
             members[parent] = (*members.get(parent, ()), event["id"])
-        members[event["id"]] = members.get(event["id"], ()) + (event["id"],)
+        members[event["id"]] = (*members.get(event["id"], ()), event["id"])
     return members
 
 

@@ -40,10 +40,15 @@ class Evaluation:
         return self._known[path, name]
 
     def all_values(self) -> dict[str, dict[str, Value]]:
-        """Every scalar metric of every entity."""
+        """Every scalar metric that back-ends supply, of every entity; events over all flows, not flow by flow."""
         return {
-            path: {metric.name: self.value(path, metric.name) for metric in metrics_of(entity.kind) if metric.scalar}
+            path: {
+                metric.name: self.value(path, metric.name)
+                for metric in metrics_of(entity.kind)
+                if metric.scalar and (metric.awaits is None or self.run.samples.series(path, metric.name))
+            }
             for path, entity in self.entities.items()
+            if entity.flow is None
         }
 
     def _evaluate(self, entity: Entity, metric: Metric) -> Value:

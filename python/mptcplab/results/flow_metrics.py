@@ -121,7 +121,7 @@ def hol_delay_p99_s(flow: FlowView) -> Value:
 
 
 def loss_ratio(flow: FlowView) -> Value:
-    """Share of the packets sent that never arrived, judged at the last sample before which the slowest could have arrived."""
+    """Share of the packets sent that never arrived, judged at the last sample that leaves the slowest time."""
     if flow.described["transport"] != "udp":
         return Absent("a reliable transport repairs its losses; see retransmitted_bytes")
     sent = flow.run.samples.series(f"flows.{flow.id}", "packets_sent")
@@ -132,7 +132,8 @@ def loss_ratio(flow: FlowView) -> Value:
     tick = int(np.searchsorted(sent.times_s, horizon, side="right")) - 1
     if tick < 0 or sent.values[tick] == 0:
         return Absent("the run was too short to tell lost packets from those on their way")
-    arrived = np.count_nonzero(units.sent_s <= sent.times_s[tick])
+    # Units are numbered in the order of sending, so the first ones sent are known however equal the times are.
+    arrived = np.count_nonzero(units.unit < sent.values[tick])
     return float(max(0.0, 1.0 - arrived / sent.values[tick]))
 
 
@@ -171,22 +172,13 @@ def fair_share_ratio(flow: FlowView) -> Value:
     paths = [path for path in flow.described["paths"] if path["ceiling_bps"] is not None]
     if not paths:
         return Absent("a path of the flow has no rate limit")
-    crowd = _flows_by_hop(flow.run.resolved)
+    crowd = flow.run.flows_by_hop
     fair = max(path["ceiling_bps"] / max(crowd[_hop(hop)] for hop in path["hops"]) for path in paths)
     return _quotient(goodput_bps(flow), fair)
 
 
 def _hop(hop: Json) -> tuple[str, str]:
     return hop["link"], hop["direction"]
-
-
-def _flows_by_hop(resolved: Json) -> dict[tuple[str, str], int]:
-    """How many flows may use each link direction; a multipath connection counts once."""
-    count: dict[tuple[str, str], int] = {}
-    for flow in resolved["flows"]:
-        for hop in {_hop(hop) for path in flow["paths"] for hop in path["hops"]}:
-            count[hop] = count.get(hop, 0) + 1
-    return count
 
 
 def _quotient(value: Value, divisor: Value) -> Value:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from mptcplab import metrics
-from mptcplab.results.capacity import NetworkState
 from mptcplab.results.flow_metrics import FlowView, fct_s, goodput_bps
 from mptcplab.results.run_data import Absent, RunData, Value
 
@@ -67,16 +67,14 @@ def queue_delay_s(link: EntityView) -> Value:
 def _rate_times_seconds(link: EntityView) -> float | None:
     """Bits that the link's rate, as the events change it, allows over the run; None without a rate."""
     _, name = link.path.split(".", 1)
-    key = tuple(name.rsplit(".", 1))
-    state, since, bits = NetworkState.initial(link.run.resolved), 0.0, 0.0
-    edges = [(h.actual_s, h.action) for h in link.run.happenings if h.action["kind"] == "set_link"]
-    for at_s, action in [*edges, (link.run.end_s, None)]:
-        rate = state.rates[key[0], key[1]]
+    link_id, direction = name.rsplit(".", 1)
+    edges = [0.0, *(h.actual_s for h in link.run.happenings if h.action["kind"] == "set_link"), link.run.end_s]
+    bits = 0.0
+    for since, until in pairwise(edges):
+        rate = link.run.network_at(since).rates[link_id, direction]
         if rate is None:
             return None
-        bits, since = bits + rate * (at_s - since), at_s
-        if action is not None:
-            state.apply(action)
+        bits += rate * (until - since)
     return bits
 
 
@@ -99,6 +97,8 @@ def probe_loss(probe: EntityView) -> Value:
 
 def jain_index(run: RunData, flows: tuple[str, ...]) -> Value:
     """Fairness of the goodputs of some flows."""
+    if len(flows) < 2:
+        return Absent("it compares several flows")
     goodputs = [value for flow in flows if not isinstance(value := goodput_bps(FlowView(run, flow)), Absent)]
     index = metrics.jain_index(np.asarray(goodputs))
     return Absent("no flow carried anything") if index is None else index

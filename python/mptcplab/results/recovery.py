@@ -89,7 +89,7 @@ def default_recovery(run: RunData, flow: str, happening: Happening) -> Value:
 
 
 def recovery_s(run: RunData, flow: str, failure: Happening, since: Happening, of: Target) -> Value:
-    """Seconds from ``since`` until the flow holds 0.9 of what it had before ``failure``, or of the capacity left if less."""
+    """Seconds from ``since`` until the flow holds 0.9 of its rate before ``failure``, or of what is left if less."""
     before = mean_before_bps(run, flow, failure.actual_s)
     counter = run.in_order(flow)
     if isinstance(before, Absent) or counter is None:
@@ -108,7 +108,7 @@ def recovery_s(run: RunData, flow: str, failure: Happening, since: Happening, of
     )
     seconds = metrics.recovery_time(starts, rates, since.actual_s, FRACTION * target, bins_apart=apart)
     unrecovered = f"the flow did not hold {FRACTION:g} of {target:.4g} bit/s for {HOLD_BINS * width:g} s before its end"
-    return Absent(unrecovered) if seconds is None else seconds
+    return Absent(unrecovered) if seconds is None else round(seconds, 9)
 
 
 def mean_before_bps(run: RunData, flow: str, event_s: float) -> Value:
@@ -128,7 +128,7 @@ def gap_s(run: RunData, flow: str, happening: Happening) -> Value:
         return Absent(NOT_RUNNING)
     edges = [run.start_s(flow), *run.deliveries_s(flow).tolist(), run.flow_end_s(flow)]
     silence = metrics.longest_silence(edges, happening.actual_s, GAP_WINDOW_S)
-    return Absent("nothing was delivered") if silence is None else silence
+    return Absent("nothing was delivered") if silence is None else round(silence, 9)
 
 
 def _times(run: RunData, flow: str, failure: Happening, since: Happening, effect: Effect) -> list[Recovery]:
@@ -154,7 +154,7 @@ def _interval_s(run: RunData) -> float:
 def _sliding_bins(
     run: RunData, times_s: Floats, counter: Floats, start_s: float, end_s: float, width_s: float
 ) -> tuple[Floats, Floats, int]:
-    """Bins that start at every sample interval from ``start_s``: starts, rates in bit/s, entries between disjoint bins."""
+    """Bins that start at every sample interval: starts, rates in bit/s, number of entries between disjoint bins."""
     apart = int(np.ceil(width_s / _interval_s(run) - 1e-9))
     step = width_s / apart
     edges = start_s + step * np.arange(max(0, int((end_s - start_s) / step + 1e-9)) + 1)

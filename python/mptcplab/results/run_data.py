@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,6 +11,7 @@ import numpy as np
 
 from mptcplab.metrics.arrays import Floats
 from mptcplab.results.entities import Json
+from mptcplab.results.network_state import NetworkState
 from mptcplab.results.tables import NANOS_PER_SECOND, Samples, Series, Units
 
 
@@ -72,6 +75,37 @@ class RunData:
             for event in self.result["events"]
         ]
         return sorted(found, key=lambda happening: happening.actual_s)
+
+    @cached_property
+    def links(self) -> dict[str, Json]:
+        """Links of the description by id."""
+        return {link["id"]: link for link in self.resolved["links"]}
+
+    @cached_property
+    def flows_by_hop(self) -> Counter[tuple[str, str]]:
+        """How many flows may use each (link, direction); a multipath connection counts once."""
+        return Counter(
+            hop
+            for flow in self.resolved["flows"]
+            for hop in {(hop["link"], hop["direction"]) for path in flow["paths"] for hop in path["hops"]}
+        )
+
+    @cached_property
+    def _networks(self) -> list[tuple[float, NetworkState]]:
+        """The states of the network, each from the time of the event that led to it."""
+        states = [(-1.0, NetworkState.initial(self.resolved))]
+        for happening in self.happenings:
+            states.append((happening.actual_s, states[-1][1].after(happening.action)))
+        return states
+
+    @cached_property
+    def whole_network(self) -> NetworkState:
+        """The network as described, with everything up."""
+        return NetworkState.whole(self.resolved)
+
+    def network_at(self, at_s: float) -> NetworkState:
+        """The network right after a time."""
+        return self._networks[bisect_right(self._networks, at_s, key=lambda state: state[0]) - 1][1]
 
     def start_s(self, flow: str) -> float:
         """When a flow started."""

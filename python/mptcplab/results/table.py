@@ -14,7 +14,7 @@ Kind = Literal["flow", "subflow", "link", "interface", "probe", "event", "run", 
 Form = Literal["counter", "gauge", "derived", "series", "distribution"]
 Grouping = Literal["sum", "max", "min"]
 
-ENGINE = "the protocol engine (simulator and userspace back-end) and the kernel's diagnostics"
+ENGINE = "the protocol engine and the kernel's diagnostics"
 CAPTURE = "the analysis of captures"
 LIVE = "the back-ends in real time"
 CONTROLLER = "the SDN controller"

@@ -27,7 +27,7 @@ class Table:
 
     @classmethod
     def read(cls, path: Path) -> Table:
-        """The table of a Parquet or Arrow stream file; a stream that was cut gives what is readable. Raises TableError."""
+        """The table of a Parquet or Arrow stream file; of a cut stream what is readable. Raises TableError."""
         from mptcplab import _core  # the compiled part loads only when a file is read
 
         try:
@@ -121,23 +121,17 @@ class Units:
 
     def __init__(self, table: Table) -> None:
         codes, names = table.labels("flow")
-        self._flows = {name: self._of(table, codes == code) for code, name in enumerate(names)}
+        order = np.lexsort((table.numbers("received_ns"), codes))
+        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+        of_flows = np.split(order, starts[1:]) if len(order) else []
+        self._flows = {names[codes[rows[0]]]: self._of(table, rows) for rows in of_flows}
 
     @staticmethod
-    def _of(table: Table, rows: Any) -> UnitTimes:
-        received = table.numbers("received_ns")[rows]
-        order = np.argsort(received, kind="stable")
-        seconds = {
-            name: table.numbers(f"{name}_ns")[rows][order] / NANOS_PER_SECOND
-            for name in ("sent", "received", "delivered")
-        }
-        return UnitTimes(
-            np.asarray(table.numbers("unit")[rows][order]),
-            np.asarray(table.numbers("bytes")[rows][order]),
-            seconds["sent"],
-            seconds["received"],
-            seconds["delivered"],
+    def _of(table: Table, rows: Integers) -> UnitTimes:
+        sent, received, delivered = (
+            table.numbers(f"{name}_ns")[rows] / NANOS_PER_SECOND for name in ("sent", "received", "delivered")
         )
+        return UnitTimes(table.numbers("unit")[rows], table.numbers("bytes")[rows], sent, received, delivered)
 
     def of(self, flow: str) -> UnitTimes:
         """The units of a flow; none if nothing was delivered."""

@@ -1,0 +1,131 @@
+"""Statistics over repetitions, and metrics over a family of experiments. The seed is the unit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mptcplab import metrics
+from mptcplab.errors import UsageError
+from mptcplab.results.bundle import Bundle
+from mptcplab.results.entities import Json
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Number of runs, median and its interval (below six runs the range)."""
+
+    n: int
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread | None:
+        """The spread of some values; None without values."""
+        found = metrics.median_interval(values)
+        return None if found is None else cls(len(values), *found)
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where two metrics cross over a parameter, and the two members between which they do."""
+
+    value: float
+    low: float
+    high: float
+
+
+def aggregates(records: Sequence[Json]) -> list[Json]:
+    """Median and interval of every metric of every flow over the done runs of each experiment.
+
+    ``records`` are those of bundles. Entries name the back-end only if there are several, for they are never mixed.
+    """
+    several = len({record["backend"] for record in records}) > 1
+    values: dict[tuple[str, str, str, str], list[float]] = {}
+    for record in records:
+        if record["status"] != "done":
+            continue
+        for flow, name, value in _flow_values(record):
+            values.setdefault((record["experiment"], record["backend"], flow, name), []).append(value)
+    return [
+        _aggregate(experiment, flow, name, Spread.of(found), {"backend": backend} if several else {})
+        for (experiment, backend, flow, name), found in values.items()
+    ]
+
+
+def spread(bundles: Sequence[Bundle], entity: str, metric: str) -> Spread | None:
+    """The spread of a metric over the done runs that have it; None if none does."""
+    return Spread.of(list(_by_seed(bundles, entity, metric).values()))
+
+
+def ratio(bundles: Sequence[Bundle], reference: Sequence[Bundle], entity: str, metric: str) -> Spread | None:
+    """A member's metric over the reference member's, seed by seed; None if no seed has both."""
+    above, below = _by_seed(bundles, entity, metric), _by_seed(reference, entity, metric)
+    return Spread.of([above[seed] / below[seed] for seed in above if below.get(seed)])
+
+
+def argmax(members: Sequence[Sequence[Bundle]], over: str, entity: str, metric: str) -> tuple[Any, Spread] | None:
+    """Value of the parameter ``over`` with the largest median, and that; None without values. Raises UsageError."""
+    found = [(_parameter(member, over), spread(member, entity, metric)) for member in members if member]
+    known = [(value, s) for value, s in found if s is not None]
+    return max(known, key=lambda item: item[1].median) if known else None
+
+
+def crossover(
+    members: Sequence[Sequence[Bundle]], over: str, first: tuple[str, str], second: tuple[str, str]
+) -> Crossing | None:
+    """Where the medians of two metrics, each an (entity, metric), cross over a numeric parameter.
+
+    None if they do not cross. Raises UsageError for a parameter that is not a number.
+    """
+    points: list[tuple[float, float, float]] = []
+    for member in members:
+        one, other = spread(member, *first), spread(member, *second)
+        if member and one is not None and other is not None:
+            points.append((_number(member, over), one.median, other.median))
+    if not points:
+        return None
+    at = metrics.crossover(*zip(*sorted(points), strict=True))
+    return None if at is None else Crossing(at[0], *at[1])
+
+
+def _aggregate(experiment: str, flow: str, name: str, found: Spread | None, extra: Json) -> Json:
+    assert found is not None
+    numbers = {"n": found.n, "median": found.median, "ci95": [found.low, found.high]}
+    return {"experiment": experiment, **extra, "flow": flow, "metric": name, **numbers}
+
+
+def _flow_values(record: Json) -> list[tuple[str, str, float]]:
+    return [
+        (path.removeprefix("flows."), name, value)
+        for path, values in record["metrics"].items()
+        if path.startswith("flows.") and ".subflows." not in path
+        for name, value in values.items()
+        if value is not None
+    ]
+
+
+def _by_seed(bundles: Sequence[Bundle], entity: str, metric: str) -> dict[int, float]:
+    values = {
+        bundle.record["seed"]: bundle.record["metrics"].get(entity, {}).get(metric)
+        for bundle in bundles
+        if bundle.status == "done"
+    }
+    return {seed: value for seed, value in values.items() if value is not None}
+
+
+def _parameter(member: Sequence[Bundle], name: str) -> Any:
+    parameters = member[0].resolved["parameters"]
+    if name not in parameters:
+        experiment = member[0].record["experiment"]
+        raise UsageError(f"{experiment} has no parameter {name!r}; it has {', '.join(parameters) or 'none'}")
+    return parameters[name]
+
+
+def _number(member: Sequence[Bundle], name: str) -> float:
+    value = _parameter(member, name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UsageError(f"a crossover needs a numeric parameter; {name} is {value!r}")
+    return float(value)

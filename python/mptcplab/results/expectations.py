@@ -1,0 +1,270 @@
+"""The language of ``expect``: comparisons of metrics and numbers, ``flows.bulk.goodput_bps > 6.8e6``.
+
+Operators: ``+ - * /``, ``< <= > >= == !=``, ``and or not``, ``abs min max`` and parentheses. A metric is written
+``ENTITY.METRIC``; because names may hold hyphens, a minus between metrics needs spaces.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mptcplab.errors import SpecError, Where
+from mptcplab.results.entities import Entity, Json, entities
+from mptcplab.results.evaluation import Evaluation
+from mptcplab.results.run_data import Absent, Value
+from mptcplab.results.table import METRICS, metrics_of, nearest
+
+ROOTS = ("flows", "links", "interfaces", "probes", "events", "run")
+_PATH = re.compile(rf"(?<![\w.])(?:{'|'.join(ROOTS)})(?:\.[\w:@+]+(?:-[\w:@+]+)*)+")
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_COMPARISONS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+_FUNCTIONS: dict[str, Callable[..., float]] = {"abs": abs, "min": min, "max": max}
+ALLOWED = "comparisons of ENTITY.METRIC and numbers with + - * / < <= > >= == != and or not abs min max ( )"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether an expectation held. ``value``: left side of a single comparison; ``why``: what did not hold."""
+
+    text: str
+    held: bool
+    value: float | None
+    why: str | None
+
+    def as_json(self) -> Json:
+        """The form that the bundle stores."""
+        return {"text": self.text, "held": self.held, "value": self.value, "why": self.why}
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """An expectation as a syntax tree in which placeholders stand for (entity, metric)."""
+
+    text: str
+    tree: ast.expr
+    metrics: dict[str, tuple[str, str]]
+
+
+def check(expectations: Sequence[str], resolved: Json) -> None:
+    """Check expectations before anything runs. Raises SpecError: syntax, unknown entity, unknown metric."""
+    known = entities(resolved)
+    for index, text in enumerate(expectations):
+        where = _where(resolved, index)
+        parsed = _parse(text, where)
+        for path, name in parsed.metrics.values():
+            _check_metric(path, name, known, where)
+
+
+def evaluate(expectations: Sequence[str], evaluation: Evaluation) -> list[Verdict]:
+    """Evaluate expectations over a run; one that needs a value that does not exist does not hold."""
+    resolved = evaluation.run.resolved
+    return [_verdict(_parse(text, _where(resolved, i)), evaluation) for i, text in enumerate(expectations)]
+
+
+def _where(resolved: Json, index: int) -> Where:
+    """Place of an expectation: the file and line that its origin names, if it came from a file."""
+    field = f"expect.{index}"
+    origin = re.fullmatch(r"(.+?):(\d+)(?::(\d+))?", resolved["origins"].get(field, ""))
+    if origin is None:
+        return Where(field=field)
+    return Where(origin[1], int(origin[2]), int(origin[3]) if origin[3] else None, field)
+
+
+def _parse(text: str, where: Where) -> _Parsed:
+    metrics: dict[str, tuple[str, str]] = {}
+
+    def placeholder(match: re.Match[str]) -> str:
+        entity, _, metric = match[0].rpartition(".")
+        name = f"metric_{len(metrics)}"
+        metrics[name] = (entity, metric)
+        return name
+
+    try:
+        tree = ast.parse(_PATH.sub(placeholder, text).strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise SpecError(f"{text!r} is not an expectation: {_syntax_problem(error)}", where, allowed=ALLOWED) from error
+    _check_logical(tree, metrics, text, where)
+    return _Parsed(text, tree, metrics)
+
+
+def _syntax_problem(error: Exception) -> str:
+    return error.msg if isinstance(error, SyntaxError) else "it is nested too deeply or holds a null character"
+
+
+def _check_logical(node: ast.expr, metrics: dict[str, tuple[str, str]], text: str, where: Where) -> None:
+    """An expectation, or an operand of and, or, not, is a comparison."""
+    match node:
+        case ast.BoolOp(values=operands):
+            for operand in operands:
+                _check_logical(operand, metrics, text, where)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            _check_logical(operand, metrics, text, where)
+        case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARISONS for op in ops):
+            for operand in (left, *others):
+                _check_number(operand, metrics, text, where)
+        case _:
+            found = _shown(node, metrics)
+            raise SpecError(f"{text!r}: {found!r} is not a comparison", where, allowed=ALLOWED)
+
+
+def _check_number(node: ast.expr, metrics: dict[str, tuple[str, str]], text: str, where: Where) -> None:
+    match node:
+        case ast.Constant(value=value) if type(value) in (int, float):
+            return
+        case ast.Name(id=name) if name in metrics:
+            return
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            operands = [left, right]
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+            operands = [operand]
+        case ast.Call(func=ast.Name(id=name), args=operands, keywords=[]) if name in _FUNCTIONS and operands:
+            if name == "abs" and len(operands) != 1:
+                raise SpecError(f"{text!r}: abs takes one argument, not {len(operands)}", where)
+        case _:
+            hint = "numbers carry no unit here: write 6.8e6 for 6.8 Mbit/s; " if isinstance(node, ast.Name) else ""
+            found = _shown(node, metrics)
+            raise SpecError(f"{text!r}: {found!r} is neither a metric nor a number", where, allowed=hint + ALLOWED)
+    for operand in operands:
+        _check_number(operand, metrics, text, where)
+
+
+def _shown(node: ast.expr, metrics: dict[str, tuple[str, str]]) -> str:
+    """The source of a node, with the metrics in place of their placeholders."""
+    return re.sub(r"metric_\d+", lambda m: ".".join(metrics.get(m[0], (m[0],))), ast.unparse(node))
+
+
+def _check_metric(path: str, name: str, known: dict[str, Entity], where: Where) -> None:
+    entity = known.get(path)
+    if entity is None:
+        _refuse_entity(path, name, known, where)
+    assert entity is not None
+    metric = METRICS.get((entity.kind, name))
+    if metric is None:
+        _refuse_metric(entity, name, where)
+    assert metric is not None
+    if not metric.scalar:
+        raise SpecError(
+            f"{path}.{name} is a {metric.form}, not a number", where, allowed=f"one of {_scalars(entity.kind)}"
+        )
+
+
+def _refuse_entity(path: str, name: str, known: dict[str, Entity], where: Where) -> None:
+    """Raise SpecError for an entity that the experiment does not have."""
+    if f"{path}.{name}" in known:
+        kind = known[f"{path}.{name}"].kind
+        raise SpecError(f"{path}.{name} is a {kind}, the metric is missing", where, allowed=_scalars(kind))
+    candidates = [other for other in known if other.split(".")[0] == path.split(".")[0]] or list(known)
+    close = nearest(path, candidates)
+    hint = f"; did you mean {close}?" if close else ""
+    if any(f"-{root}." in path for root in ROOTS):
+        hint = "; a minus between metrics needs spaces around it"
+    raise SpecError(f"there is no {path!r} in this experiment{hint}", where, allowed=_listed(candidates))
+
+
+def _refuse_metric(entity: Entity, name: str, where: Where) -> None:
+    """Raise SpecError for a metric that the entity does not have."""
+    names = [metric.name for metric in metrics_of(entity.kind) if metric.scalar]
+    close = nearest(name, names)
+    hint = f"; did you mean {close}?" if close else ""
+    if "-" in name:
+        hint = "; a minus between metrics needs spaces around it"
+    raise SpecError(
+        f"{entity.path!r} is a {entity.kind} and has no metric {name!r}{hint}", where, allowed=_scalars(entity.kind)
+    )
+
+
+def _scalars(kind: Any) -> str:
+    return _listed([metric.name for metric in metrics_of(kind) if metric.scalar])
+
+
+def _listed(names: Sequence[str], most: int = 40) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _verdict(parsed: _Parsed, evaluation: Evaluation) -> Verdict:
+    values = {name: evaluation.value(*metric) for name, metric in parsed.metrics.items()}
+    held = _truth(parsed.tree, values)
+    left = parsed.tree.left if isinstance(parsed.tree, ast.Compare) else None
+    value = _number(left, values) if left is not None else None
+    return Verdict(
+        parsed.text,
+        held is True,
+        None if isinstance(value, Absent) else value,
+        None if held else _explanation(parsed, values),
+    )
+
+
+def _explanation(parsed: _Parsed, values: dict[str, Value]) -> str:
+    """The values of the metrics concerned, or why they do not exist."""
+    parts = []
+    for name, (path, metric) in parsed.metrics.items():
+        value = values[name]
+        parts.append(f"{path}.{metric} is {f'null: {value.why}' if isinstance(value, Absent) else f'{value:.6g}'}")
+    return "; ".join(dict.fromkeys(parts)) or "it is false whatever the run does"
+
+
+def _truth(node: ast.expr, values: dict[str, Value]) -> bool | None:
+    """Three-valued truth: None where it hangs on a value that does not exist."""
+    match node:
+        case ast.UnaryOp(operand=operand):
+            truth = _truth(operand, values)
+            return None if truth is None else not truth
+        case ast.BoolOp(op=op, values=operands):
+            truths = {_truth(operand, values) for operand in operands}
+            decisive = isinstance(op, ast.Or)
+            return decisive if decisive in truths else None if None in truths else not decisive
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            numbers = [_number(operand, values) for operand in (left, *others)]
+            known = [number for number in numbers if not isinstance(number, Absent)]
+            if len(known) < len(numbers):
+                return None
+            return all(_COMPARISONS[type(op)](known[i], known[i + 1]) for i, op in enumerate(ops))
+    raise AssertionError(f"{ast.dump(node)} was not refused")
+
+
+def _number(node: ast.expr, values: dict[str, Value]) -> Value:
+    operands: list[ast.expr]
+    apply: Callable[..., float]
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return float(number)
+        case ast.Name(id=name):
+            return values[name]
+        case ast.BinOp(left=left, op=op, right=right):
+            operands, apply = [left, right], _ARITHMETIC[type(op)]
+        case ast.UnaryOp(op=op, operand=operand):
+            operands, apply = [operand], operator.neg if isinstance(op, ast.USub) else operator.pos
+        case ast.Call(func=ast.Name(id=name), args=operands):
+            apply = _FUNCTIONS[name] if len(operands) > 1 or name == "abs" else float
+        case _:
+            raise AssertionError(f"{ast.dump(node)} was not refused")
+    return _applied(apply, [_number(operand, values) for operand in operands])
+
+
+def _applied(apply: Callable[..., float], numbers: list[Value]) -> Value:
+    for number in numbers:
+        if isinstance(number, Absent):
+            return number
+    try:
+        return float(apply(*numbers))
+    except (ZeroDivisionError, OverflowError) as error:
+        return Absent(str(error))

@@ -1,0 +1,67 @@
+"""What of the network is usable, and at which rates, as events change it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mptcplab.results.entities import Json
+
+
+@dataclass
+class NetworkState:
+    """Which interfaces, addresses and links are usable, and the rate of each link direction in bit/s."""
+
+    down: set[str] = field(default_factory=set)
+    without_address: set[str] = field(default_factory=set)
+    cut: set[str] = field(default_factory=set)
+    rates: dict[tuple[str, str], float | None] = field(default_factory=dict)
+
+    @classmethod
+    def whole(cls, resolved: Json) -> NetworkState:
+        """The state with everything up, at the rates of the description."""
+        state = cls()
+        for link in resolved["links"]:
+            for direction in ("forward", "backward"):
+                state.rates[link["id"], direction] = _rate(link[direction])
+        return state
+
+    @classmethod
+    def initial(cls, resolved: Json) -> NetworkState:
+        """The state before any event."""
+        state = cls.whole(resolved)
+        state.down = {interface["id"] for interface in resolved["interfaces"] if not interface["up"]}
+        return state
+
+    def after(self, action: Json) -> NetworkState:
+        """The state that an action leads to."""
+        state = NetworkState(self.down.copy(), self.without_address.copy(), self.cut.copy(), self.rates.copy())
+        state._apply(action)
+        return state
+
+    def _apply(self, action: Json) -> None:
+        """Actions that do not touch connectivity change nothing."""
+        match action["kind"]:
+            case "interface_down":
+                self.down.add(action["interface"])
+            case "interface_up":
+                self.down.discard(action["interface"])
+            case "address_remove":
+                self.without_address.add(action["interface"])
+            case "address_add":
+                self.without_address.discard(action["interface"])
+            case "link_down":
+                self.cut.add(action["link"])
+            case "link_up":
+                self.cut.discard(action["link"])
+            case "set_link":
+                for direction in ("forward", "backward"):
+                    self.rates[action["link"], direction] = _rate(action[direction])
+
+
+def _rate(direction: Json) -> float | None:
+    """Rate of a direction in bit/s; a trace of delivery opportunities counts as its mean rate."""
+    trace = direction["trace"]
+    if trace is None:
+        rate: float | None = direction["rate_bps"]
+        return rate
+    return float(len(trace["opportunities_ns"]) * trace["opportunity_bytes"] * 8e9 / trace["period_ns"])

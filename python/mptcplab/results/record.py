@@ -1,0 +1,82 @@
+"""What run.json says about a finished run: events, flows, metrics and expectations, evaluated from its data."""
+
+from __future__ import annotations
+
+from mptcplab.results.entities import Json
+from mptcplab.results.evaluation import Evaluation
+from mptcplab.results.expectations import evaluate
+from mptcplab.results.recovery import recoveries
+from mptcplab.results.run_data import Absent, RunData, Value
+from mptcplab.results.tables import NANOS_PER_SECOND
+
+
+def evaluated(run: RunData) -> Json:
+    """The fields of run.json that follow from a run's data; ``BundleWriter.finish`` takes them.
+
+    ``metrics`` holds a number or null for every scalar metric of every entity, ``absent`` the reason for each null.
+    """
+    evaluation = Evaluation(run)
+    values = evaluation.all_values()
+    return {
+        "result": run.result,
+        "events": [_event(run, event) for event in run.result["events"]],
+        "flows": [_flow(evaluation, flow) for flow in run.flows],
+        "metrics": {
+            path: {name: _number(value) for name, value in metrics.items()} for path, metrics in values.items()
+        },
+        "absent": {
+            path: {name: value.why for name, value in metrics.items() if isinstance(value, Absent)}
+            for path, metrics in values.items()
+        },
+        "expectations": [verdict.as_json() for verdict in evaluate(run.resolved["expect"], evaluation)],
+    }
+
+
+def _event(run: RunData, event: Json) -> Json:
+    return {
+        "id": event["id"],
+        "parent": event["parent"],
+        "asked_s": event["asked_ns"] / NANOS_PER_SECOND,
+        "actual_s": event["actual_ns"] / NANOS_PER_SECOND,
+        "injected": event["injected"],
+        "action": next(h.action for h in run.happenings if h.id == event["id"]),
+    }
+
+
+def _flow(evaluation: Evaluation, flow: str) -> Json:
+    """A flow as the summary shows it."""
+    run, path = evaluation.run, f"flows.{flow}"
+
+    def of(metric: str) -> float | None:
+        return _number(evaluation.value(path, metric))
+
+    return {
+        "id": flow,
+        "transport": run.flows[flow]["transport"],
+        "bytes": _bytes(run, flow),
+        **{name: of(name) for name in ("goodput_bps", "ceiling_bps", "start_s", "end_s", "fct_s", "jitter_s2")},
+        "recovery": [
+            {"event": r.event, "from": r.since, "of": r.of, "seconds": _number(r.seconds)}
+            for r in recoveries(run, flow)
+        ],
+        "subflows": _subflows(run, flow),
+    }
+
+
+def _subflows(run: RunData, flow: str) -> list[Json]:
+    """The subflows that the back-end reports; a flow on one path without them is its only subflow."""
+    result = run.flow_results[flow]
+    if "subflows" in result:
+        subflows: list[Json] = result["subflows"]
+        return subflows
+    used = result["path"]
+    return [{"id": 0, **{key: used[key] for key in ("local", "remote", "link")}, "bytes": _bytes(run, flow)}]
+
+
+def _bytes(run: RunData, flow: str) -> int:
+    counted = run.samples.last(f"flows.{flow}", "bytes_in_order")
+    return int(run.flow_results[flow]["bytes"] if counted is None else counted)
+
+
+def _number(value: Value) -> float | None:
+    return None if isinstance(value, Absent) else value

@@ -1,0 +1,172 @@
+"""Derived metrics of a run whose truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_run import END_S, counters, direction, event, made_run, resolved, result, samples_table, units_table
+from mptcplab import metrics
+from mptcplab.results import Absent, Evaluation, RunData, Samples, Units, recoveries
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> Evaluation:
+    return Evaluation(made_run())
+
+
+def number(evaluation: Evaluation, path: str, metric: str) -> float:
+    value = evaluation.value(path, metric)
+    assert not isinstance(value, Absent), value.why
+    return value
+
+
+@pytest.mark.parametrize(
+    ("path", "metric", "expected"),
+    [
+        ("flows.bulk", "goodput_bps", (7.2 * 10 + 3.6 * 10.1 + 7.2 * 9.5) * 1e6 / END_S),
+        ("flows.bulk", "aggregation_benefit", (5.892 - 3.7) / 3.7),
+        ("flows.voice", "ceiling_ratio", 1 / 3.7),
+        ("flows.voice", "fair_share_ratio", 1 / (3.7 / 2)),
+        ("flows.voice", "delay_p50_s", 0.022),
+        ("flows.voice", "reorder_extent", 1),
+        ("flows.voice", "n_reordering", 1),
+        ("events.cut", "recovery_s", 0.4),
+        ("events.cut", "recovery_before_s", 10.3),
+        ("events.cut", "outage_actual_s", 10),
+        ("events.cut.flows.bulk", "gap_s", 0.5),
+        ("events.cut.flows.bulk", "mean_during_bps", 3.456e6),
+        ("events.cut.flows.bulk", "min_during_bps", 2.16e6),
+        ("events.cut", "unaffected_fraction", 0.48),
+        ("events.cut", "full_recovery", 1),
+        ("events.back", "recovery_s", 0.3),
+        ("links.wifi.forward", "dropped_packets", 46),
+        ("links.wifi.forward", "utilisation", 3.6 * 1.04 * 19.6 / (4 * END_S)),
+        ("run", "jain_index", 6.892**2 / (2 * (5.892**2 + 1))),
+    ],
+)
+def test_value(evaluation: Evaluation, path: str, metric: str, expected: float) -> None:
+    assert number(evaluation, path, metric) == pytest.approx(expected, rel=1e-6)
+
+
+def test_outage_is_measured_to_a_probe_interval(evaluation: Evaluation) -> None:
+    assert number(evaluation, "events.cut", "outage_measured_s") == pytest.approx(10, abs=0.1)
+
+
+def test_the_one_lost_datagram_is_the_loss_ratio(evaluation: Evaluation) -> None:
+    assert number(evaluation, "flows.voice", "loss_ratio") == pytest.approx(1 / 2990, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("path", "metric", "why"),
+    [
+        ("flows.bulk", "fct_s", "not finite"),
+        ("flows.bulk", "loss_ratio", "reliable"),
+        ("flows.bulk", "jitter_s2", "fewer than two"),
+        ("flows.voice", "aggregation_benefit", "one path"),
+        ("flows.bulk", "subflows_alive", "engine"),
+        ("flows.bulk", "throughput_bps", "series"),
+        ("events.back", "outage_actual_s", "takes nothing down"),
+        ("probes.client.wwan0-server.eth1", "rtt_p50_s", "answered"),
+        ("interfaces.client.wwan0", "sent_packets", "no samples"),
+    ],
+)
+def test_what_does_not_exist_says_why(evaluation: Evaluation, path: str, metric: str, why: str) -> None:
+    value = evaluation.value(path, metric)
+    assert isinstance(value, Absent)
+    assert why in value.why
+
+
+def test_recoveries_are_from_failure_and_repair_to_both_targets() -> None:
+    found = {(r.event, r.since, r.of): r.seconds for r in recoveries(made_run(), "bulk")}
+    assert found == {
+        ("cut", "failure", "before"): pytest.approx(10.3),
+        ("cut", "failure", "remaining_capacity"): pytest.approx(0.4),
+        ("cut", "repair", "before"): pytest.approx(0.3),
+        ("cut", "repair", "remaining_capacity"): pytest.approx(0.3),
+    }
+
+
+def test_a_flow_that_loses_its_only_path_has_no_remaining_capacity() -> None:
+    cut = event("cut", 10, {"kind": "link_down", "link": "lte", "by": "cut"})
+    run = made_run(resolved(events=[cut]))
+    found = {(r.event, r.of): r.seconds for r in recoveries(run, "voice")}
+    assert found["cut", "remaining_capacity"] == Absent("no path of the flow was left")
+
+
+@pytest.mark.parametrize(("rate_bps", "since"), [(2_000_000, "failure"), (8_000_000, "repair")])
+def test_a_change_of_rate_is_a_failure_or_a_repair_by_its_capacity(rate_bps: int, since: str) -> None:
+    changed = direction(rate_bps)
+    action = {"kind": "set_link", "link": "wifi", "forward": changed, "backward": changed}
+    found = recoveries(made_run(resolved(events=[event("set", 10, action)])), "bulk")
+    assert {r.since for r in found} == {since}
+
+
+def test_a_group_is_the_sum_of_its_flows() -> None:
+    experiment = resolved()
+    for flow in experiment["flows"]:
+        flow["group"] = "all"
+    grouped = Evaluation(made_run(experiment))
+    assert number(grouped, "flows.all", "goodput_bps") == number(grouped, "run", "goodput_bps")
+    assert number(grouped, "flows.all", "jain_index") == number(grouped, "run", "jain_index")
+    assert isinstance(grouped.value("flows.all", "jitter_s2"), Absent)
+
+
+def test_a_compound_event_covers_its_members() -> None:
+    experiment = resolved()
+    for member in experiment["events"]:
+        member["parent"] = "blink"
+    blink = Evaluation(made_run(experiment))
+    assert number(blink, "events.blink", "asked_s") == 10
+    assert number(blink, "events.blink", "outage_actual_s") == 10
+    assert number(blink, "events.blink", "recovery_s") == pytest.approx(0.4)
+
+
+def test_a_finite_flow_has_a_completion_time() -> None:
+    experiment = resolved()
+    experiment["flows"][0]["app"]["bytes"] = 22_095_000
+    ended = result(experiment)
+    ended["flows"][0]["end_ns"] = 25_000_000_000
+    run = RunData(experiment, ended, Samples(samples_table(list(counters()))), Units(units_table()))
+    assert number(Evaluation(run), "flows.bulk", "fct_s") == 25
+    assert number(Evaluation(run), "run", "flows_completed") == 1
+
+
+@given(st.lists(st.floats(0.001, 1e9), min_size=1, max_size=40))
+def test_jain_index_lies_between_one_nth_and_one(shares: list[float]) -> None:
+    index = metrics.jain_index(shares)
+    assert index is not None
+    assert 1 / len(shares) - 1e-9 <= index <= 1 + 1e-9
+
+
+@given(st.permutations(range(12)))
+def test_reordering_agrees_with_its_definition(arrivals: list[int]) -> None:
+    late = [i for i, s in enumerate(arrivals) if any(earlier > s for earlier in arrivals[:i])]
+    found = metrics.reordered(arrivals)
+    assert [r.index for r in found] == late
+    for r in found:
+        assert r.extent == r.index - min(j for j in range(r.index) if arrivals[j] > r.sequence)
+    assert sum(metrics.reorder_density(arrivals).values()) == pytest.approx(1)
+
+
+def test_binned_rate_covers_only_whole_bins() -> None:
+    starts, rates = metrics.binned_rate([0, 10], [0, 1000], 0, 3.5, 1)
+    assert starts.tolist() == [0, 1, 2]
+    assert rates == pytest.approx([800, 800, 800])
+
+
+def test_silence_until_the_end_counts() -> None:
+    assert metrics.longest_silence(np.array([0.0, 1.0, 9.0]), 1.5, 1) == 8
+
+
+@pytest.mark.parametrize(
+    ("n", "low", "high"), [(5, 1, 5), (6, 1, 6), (8, 1, 8), (9, 2, 8), (10, 2, 9), (12, 3, 10), (20, 6, 15)]
+)
+def test_median_interval_uses_the_published_ranks(n: int, low: int, high: int) -> None:
+    assert metrics.median_interval(range(1, n + 1)) == ((n + 1) / 2, low, high)
+
+
+def test_crossover_interpolates_between_neighbours() -> None:
+    assert metrics.crossover([1, 2, 4], [0, 0, 4], [1, 1, 1]) == (2.5, (2, 4))
+    assert metrics.crossover([1, 2], [0, 0], [1, 1]) is None

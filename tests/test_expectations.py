@@ -1,0 +1,84 @@
+"""The language of expectations: what it accepts, refuses and says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from made_run import made_run, resolved
+from mptcplab.errors import SpecError
+from mptcplab.results import Evaluation, check, evaluate
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("flows.bulk.goodput_bps > 5.8e6", True),
+        ("flows.bulk.goodput_bps > 6.8e6", False),
+        ("5e6 < flows.bulk.goodput_bps <= 6e6", True),
+        ("flows.bulk.goodput_bps > 0.7 * flows.bulk.ceiling_bps and events.cut.recovery_s < 2", True),
+        ("not flows.bulk.goodput_bps > 5e6", False),
+        ("abs(flows.bulk.goodput_bps - 5.9e6) / 5.9e6 < 0.01", True),
+        ("max(flows.bulk.goodput_bps, flows.voice.goodput_bps) == flows.bulk.goodput_bps", True),
+        ("min(links.wifi.forward.utilisation, 1) < 0.7", True),
+        ("probes.client.wlan0-server.eth0.rtt_p50_s < 0.05", True),
+        ("flows.bulk.connect_time_s < 1", False),
+        ("not flows.bulk.connect_time_s < 1", False),
+        ("flows.bulk.connect_time_s < 1 or run.duration_s == 30", True),
+        ("flows.bulk.goodput_bps / 0 > 1", False),
+        ("-run.duration_s < +0", True),
+    ],
+)
+def test_verdict(text: str, held: bool) -> None:
+    check([text], resolved())
+    assert evaluate([text], Evaluation(made_run()))[0].held is held
+
+
+def test_a_null_metric_fails_with_its_reason() -> None:
+    verdict = evaluate(["flows.bulk.connect_time_s < 1"], Evaluation(made_run()))[0]
+    assert verdict.value is None
+    assert verdict.why is not None
+    assert "engine" in verdict.why
+
+
+def test_what_did_not_hold_shows_the_value() -> None:
+    verdict = evaluate(["flows.bulk.goodput_bps > 6.8e6"], Evaluation(made_run()))[0]
+    assert verdict.value == pytest.approx(5.892e6)
+    assert verdict.why == "flows.bulk.goodput_bps is 5.892e+06"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("flows.bilk.goodput_bps > 1", ["'flows.bilk'", "did you mean flows.bulk?"]),
+        ("flows.bulk.goodput > 1", ["'goodput'", "did you mean goodput_bps?", "allowed:"]),
+        ("flows.bulk > 1", ["metric is missing"]),
+        ("flows.bulk.throughput_bps > 1", ["series"]),
+        ("flows.bulk.goodput_bps", ["not a comparison"]),
+        ("flows.bulk.goodput_bps > ", ["not an expectation"]),
+        ("flows.bulk.goodput_bps > 6mbit", ["not an expectation"]),
+        ("flows.bulk.goodput_bps > limit", ["'limit'", "6.8e6"]),
+        ("flows.bulk.goodput_bps-flows.voice.goodput_bps > 0", ["spaces"]),
+        ("__import__('os').system('x') > 0", ["neither a metric nor a number"]),
+        ("(1).__class__ > 0", ["neither a metric nor a number"]),
+        ("9 ** 9 > run.duration_s", ["neither a metric nor a number"]),
+        ("True > run.duration_s", ["neither a metric nor a number"]),
+        ("[x for x in 'abc']", ["not a comparison"]),
+        ("1 in run.duration_s", ["not a comparison"]),
+        ("abs(1, 2) > 0", ["one argument"]),
+        ("(" * 500 + "1" + ")" * 500 + " > 0", ["not an expectation"]),
+        ("", ["not an expectation"]),
+    ],
+)
+def test_refused_with_place_and_remedy(text: str, words: list[str]) -> None:
+    with pytest.raises(SpecError) as caught:
+        check(["run.duration_s > 0", text], resolved())
+    assert (caught.value.where.file, caught.value.where.line) == ("cut.yaml", 22)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_without_a_file_the_field_is_the_place() -> None:
+    experiment: dict[str, Any] = resolved(origins={"expect.0": "--set"})
+    with pytest.raises(SpecError, match=r"^expect\.0: "):
+        check(["nothing"], experiment)
