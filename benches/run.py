@@ -1,0 +1,143 @@
+"""The benchmarks: each prints our figure, its limit and the peer's beside it, and all go to benches/results.json.
+
+Usage: python benches/run.py [NAME ...]. Figures are medians; the machine is noisy, so read ratios rather than digits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+MPTCPLAB = ROOT / ".venv" / "bin" / "mptcplab"
+RESULTS = ROOT / "benches" / "results.json"
+RUNS = 7
+
+Figure = dict[str, Any]
+
+
+def _wall_s(*command: str) -> float:
+    """Median wall time of a command in seconds, after one run that is not counted."""
+    times = []
+    for _ in range(RUNS + 1):
+        begun = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        times.append(time.perf_counter() - begun)
+    return statistics.median(times[1:])
+
+
+def startup() -> dict[str, Figure]:
+    """How long the two commands take that people type first; the peer is Python starting and doing nothing."""
+    floor = {"unit": "s", "peer": "python -c pass", "peer_value": _wall_s(sys.executable, "-c", "pass")}
+    return {
+        "startup": {"value": _wall_s(str(MPTCPLAB), "--help"), "limit": 0.3, **floor},
+        "startup-list": {"value": _wall_s(str(MPTCPLAB), "list"), "limit": 0.5, **floor},
+    }
+
+
+def resolve() -> dict[str, Figure]:
+    """Resolving the whole catalogue, imports included, in a fresh process; the peer only reads the same files as YAML."""
+    resolve_all = "from mptcplab.catalogue import catalogue\nfor member in catalogue(): member.resolve()"
+    read_all = (
+        "import yaml, pathlib, mptcplab.catalogue as c\n"
+        "for f in c.PAPERS.rglob('*.yaml'): yaml.load(f.read_text(), yaml.CSafeLoader)"
+    )
+    return {
+        "resolve": {
+            "value": _wall_s(sys.executable, "-c", resolve_all),
+            "unit": "s",
+            "limit": 2.0,
+            "peer": "yaml.load of the files",
+            "peer_value": _wall_s(sys.executable, "-c", read_all),
+        }
+    }
+
+
+def link() -> dict[str, Figure]:
+    """One packet through one direction of a busy link; peer: a packet-hop of csg-htsim over 8 parallel links, measured November 2026."""
+    command = ["cargo", "bench", "--quiet", "-p", "netlab", "--bench", "link", "--", "--output-format", "bencher"]
+    printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
+    found = re.findall(r"^test (\S+)\s.*?bench:\s+([\d,]+) ns/iter", printed, re.MULTILINE)
+    return {
+        f"link-{name.split('/')[-1]}": {
+            "value": int(per_iteration.replace(",", "")) / 1000,
+            "unit": "ns/packet",
+            "limit": 40 if "drop_tail" in name else 80,
+            "peer": "htsim, per hop",
+            "peer_value": 125,
+        }
+        for name, per_iteration in found
+    }
+
+
+def simulator() -> dict[str, Figure]:
+    """A packet-hop of the simulator with UDP over eight parallel links, start and files included; peer as for `link`."""
+    description = ROOT / "benches" / "eight-links.yaml"
+    with tempfile.TemporaryDirectory() as folder:
+        command = (str(MPTCPLAB), "run", str(description), "--out", folder, "--fresh", "--json")
+        times, hops = [], 0
+        for _ in range(RUNS):
+            printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+            run = json.loads(printed)["runs"][0]
+            times.append(run["wall_s"])
+            hops = _delivered_packets(Path(run["bundle"]))
+    value = statistics.median(times) / hops * 1e9
+    return {"sim-8links-udp": {"value": value, "unit": "ns/hop", "limit": 400, "peer": "htsim", "peer_value": 125}}
+
+
+def _delivered_packets(bundle: Path) -> int:
+    links = json.loads((bundle / "run.json").read_text())["result"]["links"]
+    return sum(link["delivered_packets"] for link in links)
+
+
+def install() -> dict[str, Figure]:
+    """Size of the base install in an empty environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        wheels, environment = Path(folder, "wheels"), Path(folder, "venv")
+        maturin = ROOT / ".venv" / "bin" / "maturin"
+        subprocess.run([maturin, "build", "--quiet", "--release", "--out", wheels], check=True, cwd=ROOT)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+        wheel = next(wheels.glob("*.whl"))
+        pip = [ROOT / ".venv" / "bin" / "pip", "--python", environment / "bin" / "python"]
+        subprocess.run([*pip, "install", "--quiet", wheel], check=True)
+        size = sum(os.lstat(file).st_size for file in environment.rglob("*") if file.is_file())
+        shutil.rmtree(environment)
+    return {"install": {"value": size / 1e6, "unit": "MB", "limit": 250, "peer": "the limit we set", "peer_value": 250}}
+
+
+BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
+    "startup": startup,
+    "resolve": resolve,
+    "link": link,
+    "sim-8links": simulator,
+    "install": install,
+}
+
+
+def main(names: list[str]) -> None:
+    unknown = set(names) - set(BENCHES)
+    if unknown:
+        sys.exit(f"no benchmark is called {', '.join(sorted(unknown))}; allowed: {', '.join(BENCHES)}")
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in names or BENCHES:
+        for figure_name, figure in BENCHES[name]().items():
+            results[figure_name] = figure
+            print(
+                f"{figure_name:<28} {figure['value']:10.3f} {figure['unit']:<10} limit {figure['limit']:<6} "
+                f"{figure['peer']}: {figure['peer_value']:.3f}"
+            )
+    RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,65 @@
+"""``mptcplab run``: run experiments and say what came of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mptcplab.cli.options import As_json, Jobs, On, Out, Repeat, Seed, Settings
+
+if TYPE_CHECKING:
+    from mptcplab.results import Bundle
+
+EXAMPLE = "Example: mptcplab run examples/failing-link.yaml --set links.wifi.loss=2% --repeat 10"
+
+
+def command(
+    spec: Annotated[list[str], typer.Argument(help="A .yaml file, or a name or prefix from `mptcplab list`.")],
+    on: On = "sim",
+    settings: Settings = None,
+    seed: Seed = 1,
+    repeat: Repeat = 1,
+    out: Out = Path("results"),
+    jobs: Jobs = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is done already.")] = False,
+    as_json: As_json = False,
+) -> None:
+    """Run experiments. What is done already in --out is not run again; exit status 1 says that an expectation did not hold."""
+    from mptcplab.cli.output import print_json
+    from mptcplab.cli.progress import progress
+    from mptcplab.cli.specs import resolved
+    from mptcplab.results import summary
+    from mptcplab.runner import execute, plan
+
+    experiments = [member.experiment for member in resolved(spec, settings)]
+    work = plan(experiments, on, seed=seed, repeat=repeat, out=out, fresh=fresh)
+    with progress(work) as observer:
+        bundles = execute(work, observer, workers=jobs)
+    if as_json:
+        print_json(summary(bundles))
+    else:
+        _show(bundles, reused=sum(job.done is not None for job in work))
+    end_with_status_of(bundles)
+
+
+def end_with_status_of(bundles: list[Bundle]) -> None:
+    """Exit 4 if a run failed or was invalid, 1 if an expectation did not hold."""
+    if any(bundle.status != "done" for bundle in bundles):
+        raise typer.Exit(4)
+    if any(not verdict["held"] for bundle in bundles for verdict in bundle.record["expectations"]):
+        raise typer.Exit(1)
+
+
+def _show(bundles: list[Bundle], reused: int) -> None:
+    from mptcplab.cli.outcome import print_chart, print_expectations, print_outcome
+    from mptcplab.cli.output import REMARKS
+
+    print_outcome(bundles)
+    if len(bundles) == 1:
+        print_chart(bundles[0])
+    print_expectations(bundles)
+    if reused:
+        REMARKS.print(f"{reused} of {len(bundles)} runs were done already (--fresh runs them again)", style="dim")
+    REMARKS.print(f"report: mptcplab report {bundles[0].path}", style="dim")

@@ -1,0 +1,61 @@
+"""``mptcplab show``: a description as it was understood."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mptcplab.cli.options import Settings
+
+if TYPE_CHECKING:
+    from mptcplab.experiment import Resolved
+
+EXAMPLE = "Example: mptcplab show alenazi2019/fig9/n3"
+
+
+def command(
+    spec: Annotated[str, typer.Argument(help="A .yaml file, or a name or prefix from `mptcplab list`.")],
+    settings: Settings = None,
+    as_resolved: Annotated[
+        bool, typer.Option("--resolved", help="Print what back-ends get: JSON, one document.")
+    ] = False,
+    svg: Annotated[Path | None, typer.Option(help="Write the topology as SVG into this file.")] = None,
+) -> None:
+    """Show a description with every value and its origin, the topology, payload ceilings and the schedule."""
+    from mptcplab.cli.output import REMARKS, print_json
+    from mptcplab.cli.specs import resolved
+
+    members = resolved([spec], settings)
+    if svg is not None:
+        _write_svg(members, svg)
+        REMARKS.print(f"wrote {svg}", style="dim")
+    if as_resolved:
+        experiments = [member.experiment for member in members]
+        print_json(experiments[0] if len(experiments) == 1 else experiments)
+        return
+    for member in members:
+        _print(member)
+
+
+def _write_svg(members: list[Resolved], svg: Path) -> None:
+    from mptcplab.errors import UsageError
+    from mptcplab.picture import as_svg
+
+    if len(members) > 1:
+        raise UsageError(f"--svg draws one experiment, this SPEC means {len(members)}; name one of them")
+    try:
+        svg.write_text(as_svg(members[0].experiment), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{svg}: cannot be written: {error.strerror}") from error
+
+
+def _print(member: Resolved) -> None:
+    from mptcplab.cli.explained import print_ceilings, print_head, print_origins, print_schedule, print_topology
+
+    print_head(member.experiment)
+    print_topology(member.experiment)
+    print_ceilings(member.experiment)
+    print_schedule(member.experiment)
+    print_origins(member)

@@ -1,0 +1,27 @@
+"""From the SPECs of a command line to resolved experiments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mptcplab.catalogue import find
+from mptcplab.errors import UsageError
+
+if TYPE_CHECKING:
+    from mptcplab.experiment import Resolved
+
+
+def resolved(specs: list[str], settings: list[str] | None) -> list[Resolved]:
+    """All experiments that the SPECs mean, with the values of ``--set`` in place. Raises SpecError or UsageError."""
+    overrides = _overrides(settings or [])
+    return [member.resolve() for spec in specs for member in find(spec, overrides)]
+
+
+def _overrides(settings: list[str]) -> dict[str, str]:
+    found = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise UsageError(f"--set {setting}: not of the form KEY=VALUE, for example --set links.wifi.delay=20ms")
+        found[key] = value
+    return found

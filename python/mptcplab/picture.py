@@ -1,0 +1,209 @@
+"""The topology of a resolved experiment as a picture: lines of text for a terminal, SVG for a page."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as Xml
+
+from mptcplab.units import Duration, Rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    Resolved = Mapping[str, Any]
+
+#: A terminal shows so many links; the SVG always has all.
+TEXT_LINKS = 40
+
+# Lengths in pixels.
+LAYER_WIDTH = 300
+LINK_HEIGHT = 44
+NODE_WIDTH = 96
+NODE_HEIGHT = 40
+MARGIN = 24
+
+STYLE = """
+.topology { --ink: #1a1a1a; --paper: #ffffff; --host: #dbe9f6; --node: #efe7d6; --soft: #667; font: 12px system-ui, sans-serif }
+@media (prefers-color-scheme: dark) { .topology { --ink: #e8e8e8; --paper: #16181c; --host: #23405c; --node: #4a412e; --soft: #a9b } }
+.topology .node { fill: var(--node); stroke: var(--ink) }
+.topology .host { fill: var(--host) }
+.topology .link { fill: none; stroke: var(--soft); stroke-width: 1.5 }
+.topology text { fill: var(--ink); text-anchor: middle }
+.topology .detail { fill: var(--soft); font-size: 11px; paint-order: stroke; stroke: var(--paper); stroke-width: 4px }
+"""
+
+
+def link_summary(link: Mapping[str, Any], media: Mapping[str, Mapping[str, Any]]) -> str:
+    """Rate and delay of a link in a few words; both directions where they differ."""
+    forward, backward = link["forward"], link["backward"]
+    medium = media.get(link["medium"] or "")
+    rates = [_rate(direction, medium) for direction in (forward, backward)]
+    delays = [str(Duration(direction["delay_ns"])) for direction in (forward, backward)]
+    parts = [_both(rates), _both(delays)]
+    if any(direction["loss"]["kind"] != "none" for direction in (forward, backward)):
+        parts.append("lossy")
+    if medium is not None:
+        parts.append(f"on {link['medium']}")
+    return ", ".join(parts)
+
+
+def as_text(experiment: Resolved) -> list[str]:
+    """The links as lines, grouped by the node they start from."""
+    media = {medium["id"]: medium for medium in experiment["media"]}
+    interfaces = {interface["id"]: interface for interface in experiment["interfaces"]}
+    links = experiment["links"][:TEXT_LINKS]
+    summaries = [link_summary(link, media) for link in links]
+    name_width = max((len(link["id"]) for link in links), default=0)
+    summary_width = max((len(summary) for summary in summaries), default=0)
+    rows = [
+        (
+            interfaces[link["a"]]["node"],
+            f"{_short(link['a'], interfaces)} ── {link['id']:<{name_width}}  {summary:<{summary_width}} ── {link['b']}",
+        )
+        for link, summary in zip(links, summaries, strict=True)
+    ]
+    lines = list(_grouped(rows))
+    hidden = len(experiment["links"]) - len(links)
+    return [*lines, f"... and {hidden} more links"] if hidden else lines
+
+
+def as_svg(experiment: Resolved) -> str:
+    """The topology as an SVG document that follows the reader's light or dark scheme."""
+    places = _places(experiment)
+    width = max((x for x, _ in places.values()), default=0) + NODE_WIDTH / 2 + MARGIN
+    height = max((y for _, y in places.values()), default=0) + _tallest_bundle(experiment) / 2 + NODE_HEIGHT + MARGIN
+    svg = Xml.Element(
+        "svg",
+        {
+            "xmlns": "http://www.w3.org/2000/svg",
+            "class": "topology",
+            "viewBox": f"0 0 {width:.0f} {height:.0f}",
+            "width": f"{width:.0f}",
+            "role": "img",
+        },
+    )
+    Xml.SubElement(svg, "title").text = f"Topology of {experiment['name']}"
+    Xml.SubElement(svg, "style").text = STYLE
+    _draw_links(svg, experiment, places)
+    _draw_nodes(svg, experiment, places)
+    return Xml.tostring(svg, encoding="unicode")
+
+
+def _rate(direction: Mapping[str, Any], medium: Mapping[str, Any] | None) -> str:
+    rate_bps = (medium or {}).get("rate_bps") or direction["rate_bps"]
+    if direction["trace"]:
+        return "trace"
+    return str(Rate(rate_bps)) if rate_bps else "unlimited"
+
+
+def _both(values: list[str]) -> str:
+    forward, backward = values
+    return forward if forward == backward else f"{forward} → {backward} ←"
+
+
+def _short(interface: str, interfaces: Mapping[str, Mapping[str, Any]]) -> str:
+    return interface.removeprefix(f"{interfaces[interface]['node']}.")
+
+
+def _grouped(rows: list[tuple[str, str]]) -> Iterator[str]:
+    for node, group in groupby(rows, key=lambda row: row[0]):
+        texts = [text for _, text in group]
+        for index, text in enumerate(texts):
+            lead = node if index == 0 else " " * len(node)
+            branch = _branch(index, len(texts))
+            yield f"{lead} {branch} {text}"
+
+
+def _branch(index: int, count: int) -> str:
+    if count == 1:
+        return "─"
+    if index == 0:
+        return "┬"
+    return "└" if index == count - 1 else "├"
+
+
+def _neighbours(experiment: Resolved) -> dict[str, list[str]]:
+    """Nodes joined to each node, once per link, in the order of the links."""
+    node_of = {interface["id"]: interface["node"] for interface in experiment["interfaces"]}
+    neighbours: dict[str, list[str]] = defaultdict(list)
+    for link in experiment["links"]:
+        a, b = node_of[link["a"]], node_of[link["b"]]
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    return neighbours
+
+
+def _layers(experiment: Resolved) -> list[list[str]]:
+    """Nodes by their distance in hops from where the first flow starts; what is not connected comes last."""
+    neighbours = _neighbours(experiment)
+    nodes = [node["id"] for node in (*experiment["hosts"], *experiment["nodes"])]
+    first = experiment["flows"][0]["from"] if experiment["flows"] else nodes[0]
+    seen, layers = {first}, [[first]]
+    while layers[-1]:
+        reached = dict.fromkeys(peer for node in layers[-1] for peer in neighbours[node] if peer not in seen)
+        seen.update(reached)
+        layers.append(list(reached))
+    layers[-1] = [node for node in nodes if node not in seen]
+    return [layer for layer in layers if layer]
+
+
+def _tallest_bundle(experiment: Resolved) -> float:
+    """Height of the most parallel links between two nodes."""
+    return max((len(bundle) for bundle in _bundles(experiment).values()), default=1) * LINK_HEIGHT
+
+
+def _places(experiment: Resolved) -> dict[str, tuple[float, float]]:
+    """Centre of each node."""
+    layers = _layers(experiment)
+    spacing = max(_tallest_bundle(experiment), NODE_HEIGHT + MARGIN)
+    height = spacing * max(len(layer) for layer in layers)
+    return {
+        node: (MARGIN + NODE_WIDTH / 2 + column * LAYER_WIDTH, MARGIN + height * (row + 0.5) / len(layer))
+        for column, layer in enumerate(layers)
+        for row, node in enumerate(layer)
+    }
+
+
+def _bundles(experiment: Resolved) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+    """Links by the pair of nodes that they join."""
+    node_of = {interface["id"]: interface["node"] for interface in experiment["interfaces"]}
+    bundles: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for link in experiment["links"]:
+        a, b = sorted((node_of[link["a"]], node_of[link["b"]]))
+        bundles[a, b].append(link)
+    return bundles
+
+
+def _draw_links(svg: Xml.Element, experiment: Resolved, places: Mapping[str, tuple[float, float]]) -> None:
+    media = {medium["id"]: medium for medium in experiment["media"]}
+    for (a, b), links in _bundles(experiment).items():
+        (ax, ay), (bx, by) = places[a], places[b]
+        for index, link in enumerate(links):
+            bend = (index - (len(links) - 1) / 2) * LINK_HEIGHT
+            middle_x, middle_y = (ax + bx) / 2, (ay + by) / 2 + bend
+            # The control point of a quadratic curve lies twice as far out as the curve itself.
+            path = f"M {ax:.0f} {ay:.0f} Q {middle_x:.0f} {middle_y + bend:.0f} {bx:.0f} {by:.0f}"
+            Xml.SubElement(svg, "path", {"class": "link", "d": path})
+            _text(svg, middle_x, middle_y - 4, link["id"])
+            _text(svg, middle_x, middle_y + 10, link_summary(link, media), "detail")
+
+
+def _draw_nodes(svg: Xml.Element, experiment: Resolved, places: Mapping[str, tuple[float, float]]) -> None:
+    hosts = {host["id"] for host in experiment["hosts"]}
+    for node, (x, y) in places.items():
+        shape = {
+            "class": "node host" if node in hosts else "node",
+            "x": f"{x - NODE_WIDTH / 2:.0f}",
+            "y": f"{y - NODE_HEIGHT / 2:.0f}",
+            "width": str(NODE_WIDTH),
+            "height": str(NODE_HEIGHT),
+            "rx": "6" if node in hosts else "18",
+        }
+        Xml.SubElement(svg, "rect", shape)
+        _text(svg, x, y + 4, node)
+
+
+def _text(svg: Xml.Element, x: float, y: float, text: str, kind: str = "name") -> None:
+    Xml.SubElement(svg, "text", {"class": kind, "x": f"{x:.0f}", "y": f"{y:.0f}"}).text = text

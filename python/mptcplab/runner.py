@@ -1,0 +1,128 @@
+"""Runs experiments: which seeds, in which order, several at a time, each into a bundle of its own; what is done is not run again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mptcplab.backends import backend
+from mptcplab.errors import MptcplabError, Unsupported
+from mptcplab.results import Bundle, BundleWriter, check_expectations, done_bundles, record_result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    Resolved = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to be had: an experiment with one seed on one back-end."""
+
+    experiment: Resolved
+    backend: str
+    seed: int
+    repeat: int
+    out: Path
+    #: The bundle of an earlier run of the same, if there is one.
+    done: Bundle | None
+
+
+class Observer(Protocol):
+    """Somebody who is told how the work goes on; called from several threads."""
+
+    def advanced(self, job: Job, fraction: float) -> None:
+        """A run has come so far, 0..1."""
+
+    def finished(self, job: Job, bundle: Bundle) -> None:
+        """A run has ended and its bundle is complete."""
+
+
+def check(experiments: Iterable[Resolved], backend_name: str) -> None:
+    """Refuse before anything runs. Raises SpecError for a wrong expectation, Unsupported for what the back-end cannot do."""
+    chosen = backend(backend_name)
+    for experiment in experiments:
+        check_expectations(experiment["expect"], experiment)
+        missing = chosen.check(experiment)
+        if missing:
+            raise Unsupported(backend_name, missing, experiment["name"])
+
+
+def plan(
+    experiments: Sequence[Resolved], backend_name: str, *, seed: int, repeat: int, out: Path, fresh: bool = False
+) -> list[Job]:
+    """The jobs of ``repeat`` repetitions, seeds ``seed``, ``seed + 1``, ...; compared experiments take turns.
+
+    What is done already is not run again unless ``fresh``. Raises what ``check`` raises.
+    """
+    check(experiments, backend_name)
+    seeds = list(range(seed, seed + repeat))
+    done = [{} if fresh else done_bundles(out, experiment, backend_name, seeds) for experiment in experiments]
+    return [
+        Job(experiment, backend_name, number, number - seed, out, found.get(number))
+        for number in seeds
+        for experiment, found in zip(experiments, done, strict=True)
+    ]
+
+
+def execute(jobs: Sequence[Job], observer: Observer, *, workers: int) -> list[Bundle]:
+    """Run the jobs, several at a time, and give their bundles in the order of the jobs.
+
+    On KeyboardInterrupt the runs in progress are stopped, their bundles say ``unfinished``, and the interrupt goes on.
+    """
+    stop = threading.Event()
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(_bundle_of, job, observer, stop) for job in jobs]
+        try:
+            _wait_for(futures)
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    return [future.result() for future in futures]
+
+
+def _wait_for(futures: list[Future[Bundle]]) -> None:
+    """Wait for all, but raise the first error as soon as it happens."""
+    pending = set(futures)
+    while pending:
+        finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+        for future in finished:
+            future.result()
+
+
+def _bundle_of(job: Job, observer: Observer, stop: threading.Event) -> Bundle:
+    bundle = job.done or _run(job, observer, stop)
+    observer.finished(job, bundle)
+    return bundle
+
+
+def _run(job: Job, observer: Observer, stop: threading.Event) -> Bundle:
+    writer = BundleWriter.create(
+        job.out, job.experiment, backend=job.backend, seed=job.seed, repeat=job.repeat, replace=True
+    )
+    begun = time.monotonic()
+    try:
+        run = backend(job.backend).start(job.experiment, job.seed, writer.path)
+        for tick in run.samples():
+            observer.advanced(job, tick.time_ns / job.experiment["duration_ns"])
+            if stop.is_set():
+                run.stop("interrupted")
+        result = run.result()
+    except (OSError, MptcplabError) as error:
+        writer.finish("failed", why=str(error), wall_s=time.monotonic() - begun)
+        raise
+    status, why = ("unfinished", "interrupted") if run.state == "stopped" else ("done", None)
+    return record_result(writer, result, status=status, why=why, wall_s=time.monotonic() - begun)
+
+
+def bundles_in(paths: Iterable[Path]) -> Iterator[Bundle]:
+    """The bundles at or under the given directories."""
+    from mptcplab.results import find
+
+    for path in paths:
+        yield from find(path)

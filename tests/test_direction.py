@@ -1,0 +1,64 @@
+"""Data walks one way through the house: no module imports from a room further down the corridor."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "python" / "mptcplab"
+
+#: For each room (module or package of mptcplab) the rooms of ours that it may import.
+BASE = {"units", "errors", "document", "topology", "algorithms"}
+ALLOWED: dict[str, set[str]] = {
+    "units": set(),
+    "errors": set(),
+    "algorithms": set(),
+    "document": {"errors"},
+    "topology": {"units", "errors"},
+    "experiment": BASE,
+    "picture": {"units"},
+    "metrics": set(),
+    "backends": {"errors", "_core"},
+    "catalogue": {"errors", "experiment", "backends"},
+    "results": {"errors", "metrics", "_core"},
+    "plots": {"results", "metrics", "errors"},
+    "report": {"results", "metrics", "plots", "picture", "errors", "units"},
+    "runner": {"errors", "experiment", "backends", "results"},
+    "doctor": {"errors", "backends", "_core"},
+    "reference": {"experiment", "results", "errors"},
+    "cli": {"errors", "experiment", "catalogue", "picture", "runner", "results", "plots", "report", "backends", "doctor", "units"},
+}
+
+
+def _rooms_imported(file: Path) -> set[str]:
+    """Rooms of mptcplab that a file names in its imports, wherever in the file they stand."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name.split(".")[1] for name in node.names if name.name.startswith("mptcplab.")}
+        elif isinstance(node, ast.ImportFrom) and node.module == "mptcplab":
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mptcplab."):
+            found.add((node.module or "").split(".")[1])
+    return found
+
+
+@pytest.mark.parametrize("room", sorted(ALLOWED))
+def test_a_room_imports_only_from_the_rooms_before_it(room: str) -> None:
+    place = PACKAGE / room
+    files = list(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+    imported = set().union(*(_rooms_imported(file) for file in files)) - {room}
+    assert imported <= ALLOWED[room]
+
+
+def test_every_room_has_its_place() -> None:
+    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert rooms - {"__init__"} == set(ALLOWED)
+
+
+def test_crates_walk_one_way() -> None:
+    manifest = (PACKAGE.parent.parent / "crates" / "netlab" / "Cargo.toml").read_text()
+    assert "pyo3" not in manifest
+    assert "mptcplab-python" not in manifest
