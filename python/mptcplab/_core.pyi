@@ -6,7 +6,10 @@ from typing import Any, final
 __version__: str
 
 def check(resolved: str) -> list[tuple[str, str]]:
-    """(feature, why) for all that the simulator cannot do, [] if it can run it; ValueError if the JSON is not of the schema."""
+    """(feature, why) for all that the simulator cannot do, [] if it can run it.
+
+    ValueError if the JSON is not of the schema.
+    """
 
 @final
 class Simulation:
@@ -24,7 +27,10 @@ class Simulation:
         """The present instant of the run."""
 
     def advance(self, until_ns: int) -> bool:
-        """Carry out everything before ``until_ns``; True when the run has ended. OSError if a table cannot be written."""
+        """Carry out everything before ``until_ns``; True when the run has ended.
+
+        OSError if a table cannot be written.
+        """
 
     def inject(self, action: str) -> dict[str, Any]:
         """Carry out an action (JSON) now; the event as recorded: id, parent, asked_ns, actual_ns, injected."""

@@ -1,7 +1,7 @@
 //! The experiment as a whole: what there is, what happens, what is measured.
 
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::validation::validate;
@@ -54,12 +54,8 @@ pub struct Experiment {
     /// Expectations; whoever reads the samples judges them.
     pub expect: Vec<String>,
     /// Where values came from; not kept.
-    #[serde(default, deserialize_with = "ignore")]
-    origins: (),
-}
-
-fn ignore<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    IgnoredAny::deserialize(deserializer).map(|_| ())
+    #[serde(default)]
+    pub origins: IgnoredAny,
 }
 
 impl Experiment {

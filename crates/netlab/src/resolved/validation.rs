@@ -114,6 +114,7 @@ pub(super) fn validate(experiment: &Experiment) -> Validity {
     declared.validate_times()?;
     declared.validate_interfaces()?;
     declared.validate_links()?;
+    declared.validate_attachments()?;
     for flow in &experiment.flows {
         declared.validate_flow(flow)?;
     }
@@ -165,16 +166,24 @@ impl<'a> Declared<'a> {
     fn validate_interfaces(&self) -> Validity {
         for interface in &self.experiment.interfaces {
             let place = format!("interfaces.{}", interface.id);
-            self.hosts_and_nodes
-                .find(format!("{place}.node"), &interface.node)?;
-            let link = self.links.find(format!("{place}.link"), &interface.link)?;
-            let link = &self.experiment.links[link];
+            let nodes = &self.hosts_and_nodes;
+            nodes.find(format!("{place}.node"), &interface.node)?;
+            self.links.find(format!("{place}.link"), &interface.link)?;
+        }
+        Ok(())
+    }
+
+    /// Each interface is an end of the link that it names.
+    fn validate_attachments(&self) -> Validity {
+        for interface in &self.experiment.interfaces {
+            let place = format!("interfaces.{}.link", interface.id);
+            let link = &self.experiment.links[self.links.find(&place, &interface.link)?];
             if link.a != interface.id && link.b != interface.id {
                 let ends = format!(
                     "a link with that end; {} joins {} and {}",
                     link.id, link.a, link.b
                 );
-                return refuse(format!("{place}.link"), &interface.link, ends);
+                return refuse(place, &interface.link, ends);
             }
         }
         Ok(())

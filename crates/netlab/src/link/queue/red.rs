@@ -13,8 +13,8 @@ pub(super) struct RedQueue<P> {
     parameters: resolved::Red,
     service: Service,
     average_bytes: f64,
-    /// When something last waited here.
-    last_busy: Nanos,
+    /// From when on an empty queue has yet to lower the average: the last arrival or departure.
+    last_change: Nanos,
     /// Packets accepted since the last drop while the average was between the thresholds.
     since_drop: u64,
 }
@@ -27,7 +27,7 @@ impl<P> RedQueue<P> {
             parameters: *parameters,
             service,
             average_bytes: 0.0,
-            last_busy: 0,
+            last_change: 0,
             since_drop: 0,
         }
     }
@@ -40,14 +40,15 @@ impl<P> RedQueue<P> {
         } else {
             self.average_bytes *= libm::pow(keep, self.packets_missed(arriving));
         }
+        self.last_change = arriving.since;
     }
 
-    /// How many packets of the arriving one's size could have been sent since the queue is empty.
+    /// How many packets of the arriving one's size could have been sent while the queue was empty.
     fn packets_missed(&self, arriving: &Queued<P>) -> f64 {
         let Some(rate_bps) = self.service.rate_bps else {
             return f64::INFINITY;
         };
-        let idle_ns = arriving.since.saturating_sub(self.last_busy) as f64;
+        let idle_ns = arriving.since.saturating_sub(self.last_change) as f64;
         let packet_bits = f64::from(arriving.wire_bytes.max(1)) * 8.0;
         idle_ns * rate_bps / (packet_bits * NANOS_PER_SECOND as f64)
     }
@@ -93,13 +94,12 @@ impl<P: Send> Discipline<P> for RedQueue<P> {
         if !self.limit.admits(&self.fifo, &packet) {
             return Err(DropReason::QueueFull);
         }
-        self.last_busy = packet.since;
         self.fifo.push(packet);
         Ok(())
     }
 
     fn dequeue(&mut self, now: Nanos, _: &mut Discarded<P>) -> Option<Queued<P>> {
-        self.last_busy = now;
+        self.last_change = now;
         self.fifo.pop()
     }
 

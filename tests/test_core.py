@@ -1,0 +1,133 @@
+"""The compiled core through its Python binding."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mptcplab import _core
+
+GOLDEN = Path(__file__).parent.parent / "crates/netlab/tests/sim/golden.json"
+MS = 1_000_000
+
+
+@pytest.fixture
+def experiment() -> dict[str, Any]:
+    return json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+def start(experiment: dict[str, Any], directory: Path, **options: Any) -> _core.Simulation:
+    return _core.Simulation(json.dumps(experiment), 1, directory, **options)
+
+
+def test_a_run_from_start_to_tables(experiment: dict[str, Any], tmp_path: Path) -> None:
+    simulation = start(experiment, tmp_path)
+    assert simulation.now_ns == 0
+    assert not simulation.advance(100 * MS)
+    assert simulation.now_ns == 100 * MS
+    assert simulation.latest()["interfaces.client.eth0"]["up"] == 1.0
+    assert simulation.advance(10**12)
+    summary = json.loads(simulation.finish())
+    assert summary["trace_hash"] == GOLDEN.with_suffix(".hash").read_text(encoding="utf-8").strip()
+    assert [event["id"] for event in summary["events"]] == [event["id"] for event in experiment["events"]]
+    assert summary["flows"][0]["path"] == {"local": "client.eth0", "remote": "server.eth0", "link": "wire"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["samples.parquet", "units.parquet"]
+
+
+def test_columns_are_numpy_arrays(experiment: dict[str, Any], tmp_path: Path) -> None:
+    simulation = start(experiment, tmp_path)
+    simulation.advance(10**12)
+    summary = json.loads(simulation.finish())
+    samples = _core.read_table(tmp_path / "samples.parquet")
+    assert list(samples) == ["time_ns", "entity", "metric", "value"]
+    codes, words = samples["entity"]
+    assert codes.dtype == np.int32
+    assert samples["time_ns"].dtype == np.int64
+    assert samples["value"].dtype == np.float64
+    assert "flows.stream" in words
+    last = samples["value"][(codes == words.index("flows.stream")) & (samples["time_ns"] == summary["end_ns"])]
+    assert summary["flows"][0]["bytes"] in last
+    units = _core.read_table(tmp_path / "units.parquet")
+    assert list(units) == ["flow", "unit", "bytes", "sent_ns", "received_ns", "delivered_ns"]
+    assert (units["received_ns"] > units["sent_ns"]).all()
+
+
+def test_both_event_queues_agree(experiment: dict[str, Any], tmp_path: Path) -> None:
+    hashes = set()
+    for queue in ("calendar", "heap"):
+        (tmp_path / queue).mkdir()
+        simulation = start(experiment, tmp_path / queue, event_queue=queue)
+        simulation.advance(10**12)
+        hashes.add(json.loads(simulation.finish())["trace_hash"])
+    assert len(hashes) == 1
+
+
+def test_an_injected_event_is_recorded(experiment: dict[str, Any], tmp_path: Path) -> None:
+    simulation = start(experiment, tmp_path)
+    simulation.advance(50 * MS)
+    event = simulation.inject('{"kind": "interface_down", "interface": "phone.wlan0"}')
+    assert event == {
+        "id": "injected.1",
+        "parent": None,
+        "asked_ns": 50 * MS,
+        "actual_ns": 50 * MS,
+        "injected": True,
+    }
+    simulation.advance(150 * MS)
+    assert simulation.latest()["interfaces.phone.wlan0"]["up"] == 0.0
+    assert event in json.loads(simulation.finish())["events"]
+
+
+def test_a_cut_off_stream_gives_its_complete_batches(experiment: dict[str, Any], tmp_path: Path) -> None:
+    experiment["measure"]["every_ns"] = MS // 20
+    simulation = start(experiment, tmp_path)
+    simulation.advance(10**12)
+    stream = tmp_path / "samples.arrows"
+    written = stream.read_bytes()
+    whole = len(_core.read_table(stream)["value"])
+    stream.write_bytes(written[: len(written) * 2 // 3])
+    cut = _core.read_table(stream)
+    assert 0 < len(cut["value"]) < whole
+    assert len({len(cut["value"]), len(cut["time_ns"]), len(cut["entity"][0])}) == 1
+    _core.write_parquet(stream)
+    assert len(_core.read_table(tmp_path / "samples.parquet")["value"]) == len(cut["value"])
+
+
+def test_what_is_missing_is_named(experiment: dict[str, Any], tmp_path: Path) -> None:
+    assert _core.check(json.dumps(experiment)) == []
+    experiment["flows"][0]["transport"] = "mptcp"
+    [(feature, why)] = _core.check(json.dumps(experiment))
+    assert feature == "flows.stream.transport: mptcp"
+    with pytest.raises(ValueError, match=why):
+        start(experiment, tmp_path)
+
+
+def test_wrong_input_is_a_value_error(experiment: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not a resolved experiment: EOF"):
+        _core.check("{")
+    with pytest.raises(ValueError, match='event_queue: found "stack"'):
+        start(experiment, tmp_path, event_queue="stack")
+    simulation = start(experiment, tmp_path)
+    with pytest.raises(ValueError, match="not an action: unknown variant `explode`"):
+        simulation.inject('{"kind": "explode"}')
+    simulation.finish()
+    with pytest.raises(ValueError, match="the simulation is finished"):
+        simulation.advance(1)
+
+
+def test_files_are_os_errors(experiment: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"missing/samples\.arrows"):
+        start(experiment, tmp_path / "missing")
+    with pytest.raises(OSError, match=r"none\.parquet"):
+        _core.read_table(tmp_path / "none.parquet")
+
+
+def test_other_threads_go_on_while_a_run_advances(experiment: dict[str, Any], tmp_path: Path) -> None:
+    simulation = start(experiment, tmp_path)
+    ended = []
+    thread = threading.Thread(target=lambda: ended.append(simulation.advance(10**12)))
+    thread.start()
+    thread.join(timeout=60)
+    assert ended == [True]
