@@ -15,7 +15,7 @@ def goodput(in_order_bytes: float, start_s: float, last_s: float) -> float | Non
 
 
 def completion_time(start_s: float, last_byte_s: float) -> float:
-    """Flow completion time in seconds; from connect() it includes the handshake, from the first byte sent it does not."""
+    """Flow completion time in seconds; with the handshake if counted from the call of connect."""
     return last_byte_s - start_s
 
 

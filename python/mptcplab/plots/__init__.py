@@ -1,0 +1,7 @@
+"""Figures of runs: drawn with matplotlib's object interface, exported as PNG, SVG and CSV."""
+
+from mptcplab.plots.comparison import bars, overlay
+from mptcplab.plots.drawing import Drawing, export
+from mptcplab.plots.run import drawings_of
+
+__all__ = ["Drawing", "bars", "drawings_of", "export", "overlay"]

@@ -1,0 +1,85 @@
+"""Figures over several runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from mptcplab import metrics
+from mptcplab.plots.drawing import INK, PALETTE, Drawing, Line, label_line_ends, new_figure, style
+from mptcplab.plots.run import TIME, bin_width
+from mptcplab.results import RunData, Spread
+
+
+def overlay(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Drawing | None:
+    """Goodput of one flow in several arms: the median over an arm's repetitions and the band of their range."""
+    runs = [run for repetitions in arms.values() for run in repetitions if run.in_order(flow) is not None]
+    if not runs:
+        return None
+    end_s, width = max(run.end_s for run in runs), max(bin_width(run) for run in runs)
+    with style():
+        figure, axes = new_figure(height=3.7)
+        (plot,) = axes.flat
+        lines, labels = [], []
+        for (arm, repetitions), colour in zip(arms.items(), PALETTE, strict=False):
+            rates = _rates(repetitions, flow, end_s, width)
+            if not len(rates):
+                continue
+            middle = width * (np.arange(rates.shape[1]) + 0.5)
+            median = np.median(rates, axis=0)
+            plot.fill_between(middle, rates.min(axis=0), rates.max(axis=0), color=colour, alpha=0.2, linewidth=0)
+            plot.plot(middle, median, color=colour)
+            labels.append((float(median[-1]), arm, colour))
+            lines.append(Line(arm, middle, median))
+        plot.set(xlim=(0, end_s), ylim=(0, None), xlabel=TIME, ylabel=f"Goodput in Mbit/s (bins of {width:g} s)")
+        label_line_ends(plot, labels)
+    alt = "; ".join(f"{line.label}: mean of medians {np.mean(line.y):.3g} Mbit/s" for line in lines)
+    return Drawing(
+        name,
+        f"Goodput of {flow}: median and range of the runs",
+        alt,
+        figure,
+        "time_s",
+        "goodput_mbps",
+        lines,
+    )
+
+
+def bars(name: str, title: str, unit: str, spreads: Mapping[str, Spread]) -> Drawing:
+    """A metric of several arms: medians as dots on a common scale from 0, intervals as lines, values written beside."""
+    with style():
+        figure, axes = new_figure(height=0.8 + 0.38 * len(spreads))
+        (plot,) = axes.flat
+        places = np.arange(len(spreads))[::-1]
+        medians = [spread.median for spread in spreads.values()]
+        plot.barh(places, medians, height=0.62, color=PALETTE[0], alpha=0.25)
+        for place, spread in zip(places, spreads.values(), strict=True):
+            plot.plot([spread.low, spread.high], [place, place], color=INK, linewidth=1.6)
+            plot.plot([spread.median], [place], "o", color=PALETTE[0], markersize=6)
+            plot.annotate(
+                f"{spread.median:.4g}",
+                (max(spread.high, spread.median), place),
+                xytext=(8, 0),
+                textcoords="offset points",
+                va="center",
+            )
+        plot.set_yticks(places, list(spreads), color=INK)
+        plot.set(xlabel=f"{title}, {unit}" if unit else title, ylim=(-0.6, len(spreads) - 0.4))
+        plot.set_xlim(0, 1.12 * max([spread.high for spread in spreads.values()] + [1e-12]))
+        plot.grid(visible=False, axis="y")
+    alt = "; ".join(f"{arm}: {s.median:.4g} [{s.low:.4g}, {s.high:.4g}], n = {s.n}" for arm, s in spreads.items())
+    lines = [Line(arm, [s.median], [s.high - s.low]) for arm, s in spreads.items()]
+    return Drawing(name, title, alt, figure, "median", "interval_width", lines)
+
+
+def _rates(
+    repetitions: Sequence[RunData], flow: str, end_s: float, width_s: float
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Rates in Mbit/s, one row for each run; a flow that ended is at 0 from there on."""
+    rows = []
+    for run in repetitions:
+        counter = run.in_order(flow)
+        if counter is not None:
+            rows.append(metrics.binned_rate(counter.times_s, counter.values, 0.0, end_s, width_s)[1] / 1e6)
+    return np.array(rows)

@@ -1,0 +1,182 @@
+"""A figure with what belongs to it: name, words for those who do not see it, and the numbers in it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mptcplab.errors import MptcplabError
+from mptcplab.metrics.arrays import Numbers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# The palette of Okabe and Ito, told apart by people with any colour vision; most different first.
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f6000", "#5b4fa0")
+INK, FAINT, GRID, BAND = "#202428", "#6b7278", "#dfe3e6", "#f6e7d8"
+VARIABLES = {
+    INK: "var(--ink)",
+    FAINT: "var(--faint)",
+    GRID: "var(--grid)",
+    BAND: "var(--band)",
+    **{colour: f"var(--c{number})" for number, colour in enumerate(PALETTE, start=1)},
+}
+MOST_POINTS = 1200
+LABEL_HEIGHT_POINTS = 13
+FORMATS = ("png", "svg", "csv")
+
+_SETTINGS: Any = {
+    "text.parse_math": False,  # names are text, whatever signs they hold
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "mptcplab",
+    "text.color": INK,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "lines.linewidth": 1.8,
+    "lines.solid_joinstyle": "round",
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A series as drawn: label and coordinates."""
+
+    label: str
+    x: Numbers
+    y: Numbers
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, its title, a description in words, and its numbers with the names of their coordinates."""
+
+    name: str
+    title: str
+    alt: str
+    figure: Figure
+    x_name: str
+    y_name: str
+    lines: list[Line] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[\w-]+", self.name):
+            raise ValueError(f"{self.name!r} names files and elements: only letters, digits, - and _ are allowed")
+
+    def svg(self) -> str:
+        """The figure as an SVG element for a page: colours are CSS variables, ids are unique to this drawing."""
+        buffer = io.StringIO()
+        with style():
+            self.figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        svg = buffer.getvalue()
+        svg = svg[svg.index("<svg") :]
+        svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+        svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{self.name}-", svg)
+        svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"|height="[\d.]+pt" ', "", svg, count=1)
+        for colour, variable in VARIABLES.items():
+            svg = svg.replace(colour, variable)
+        return svg
+
+    def write_csv(self, path: Path) -> None:
+        """Write the numbers as rows of series, x and y."""
+        with path.open("w", newline="", encoding="utf-8") as file:
+            rows = csv.writer(file)
+            rows.writerow(["series", self.x_name, self.y_name])
+            for line in self.lines:
+                rows.writerows((line.label, x, y) for x, y in zip(line.x, line.y, strict=True))
+
+
+def export(drawings: Iterable[Drawing], directory: Path) -> list[Path]:
+    """Write each drawing as PNG, SVG and CSV; the paths written. Raises MptcplabError if that is not possible."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        return [path for drawing in drawings for path in _export(drawing, directory)]
+    except OSError as error:
+        raise MptcplabError(f"{directory}: figures cannot be written: {error.strerror}") from error
+
+
+def _export(drawing: Drawing, directory: Path) -> Iterator[Path]:
+    for ending in FORMATS:
+        path = directory / f"{drawing.name}.{ending}"
+        if ending == "csv":
+            drawing.write_csv(path)
+        else:
+            with style():
+                drawing.figure.savefig(path, dpi=160, facecolor="white")
+        yield path
+
+
+def style() -> Any:
+    """The settings of all figures, as a context that leaves matplotlib's own as they were."""
+    import matplotlib as mpl
+
+    return mpl.rc_context(_SETTINGS)
+
+
+def new_figure(rows: int = 1, columns: int = 1, *, height: float = 3.3, **options: Any) -> tuple[Figure, Any]:
+    """A figure 9 inches wide and its axes as a two-dimensional array. Call within ``style()``."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def thinned(x: Numbers, y: Numbers, most: int = MOST_POINTS) -> tuple[Any, Any]:
+    """Smallest and largest value of each stretch of a long series, so that what is drawn looks the same."""
+    xs, ys = np.asarray(x), np.asarray(y)
+    if len(xs) <= most:
+        return xs, ys
+    keep: set[int] = {0, len(xs) - 1}
+    for stretch in np.array_split(np.arange(len(xs)), most // 2):
+        keep |= {int(stretch[ys[stretch].argmin()]), int(stretch[ys[stretch].argmax()])}
+    kept = sorted(keep)
+    return xs[kept], ys[kept]
+
+
+def sampled(x: Numbers, y: Numbers, most: int) -> tuple[Any, Any]:
+    """Evenly chosen points of a long cloud, and its highest one."""
+    xs, ys = np.asarray(x), np.asarray(y)
+    if len(xs) <= most:
+        return xs, ys
+    kept = np.unique(np.append(np.linspace(0, len(xs) - 1, most).astype(int), ys.argmax()))
+    return xs[kept], ys[kept]
+
+
+def label_line_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
+    """Write labels (y, text, colour) at the right edge, moved apart where they would overlap."""
+    low, high = axes.get_ylim()
+    apart = LABEL_HEIGHT_POINTS / axes.get_window_extent().height * 100 / 72 * (high - low)
+    below = low - apart
+    for y, text, colour in sorted(labels):
+        below = max(y, below + apart)
+        axes.annotate(
+            text,
+            (1, below),
+            xycoords=("axes fraction", "data"),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            annotation_clip=False,
+        )

@@ -1,0 +1,99 @@
+"""Events as marks on a time axis."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mptcplab.plots.drawing import BAND, FAINT
+from mptcplab.results import Happening, RunData
+from mptcplab.results.entities import DOWN, Json
+from mptcplab.results.recovery import repair_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LABEL_ROWS = 3
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A moment, or a stretch of time in which something was down."""
+
+    label: str
+    start_s: float
+    end_s: float | None
+
+
+def marks_of(run: RunData) -> list[Mark]:
+    """The events of a run: outages as stretches, others as moments; members of a compound event under its name."""
+    parents = {event["id"]: event["parent"] for event in run.resolved["events"]}
+    outages = [(happening, repair_of(run, happening)) for happening in run.happenings if _fails(happening)]
+    repairs = {repair.id for _, repair in outages if repair is not None}
+    marks = [
+        Mark(
+            _label(failure, parents.get(failure.id)), failure.actual_s, run.end_s if repair is None else repair.actual_s
+        )
+        for failure, repair in outages
+    ]
+    marks += [
+        Mark(_label(happening, parents.get(happening.id)), happening.actual_s, None)
+        for happening in run.happenings
+        if not _fails(happening) and happening.id not in repairs
+    ]
+    return sorted(marks, key=lambda mark: mark.start_s)
+
+
+def in_words(action: Json) -> str:
+    """An action in a few words."""
+    what = action.get("interface") or action.get("link") or action.get("host", "")
+    words = {
+        "interface_down": "down",
+        "interface_up": "up",
+        "link_down": "cut",
+        "link_up": "restored",
+        "address_remove": "loses its address",
+        "address_add": "gets its address",
+        "set_link": "changed",
+        "exec": "runs " + " ".join(action.get("argv", [])),
+    }
+    if action["kind"] == "set_backup":
+        return f"{what} {'is' if action['on'] else 'is no longer'} backup"
+    return f"{what} {words.get(action['kind'], action['kind'])}".strip()
+
+
+def draw_marks(axes: Axes, marks: list[Mark], *, labels: bool = True) -> None:
+    """Draw bands and lines; labels stand above the axes, in rows so that close ones do not overlap."""
+    left, right = axes.get_xlim()
+    free_from = [left] * LABEL_ROWS
+    written: set[str] = set()
+    for mark in marks:
+        if mark.end_s is not None:
+            axes.axvspan(mark.start_s, mark.end_s, color=BAND, zorder=0, linewidth=0)
+        axes.axvline(mark.start_s, color=FAINT, linewidth=0.9, linestyle=(0, (2, 2)), zorder=1)
+        row = next((r for r in range(LABEL_ROWS) if free_from[r] <= mark.start_s), None)
+        if not labels or row is None or mark.label in written:
+            continue
+        written.add(mark.label)
+        free_from[row] = mark.start_s + (right - left) * (0.012 * len(mark.label) + 0.01)
+        axes.annotate(
+            mark.label,
+            (mark.start_s, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(2, 4 + 12 * row),
+            textcoords="offset points",
+            fontsize=9,
+            color=FAINT,
+            annotation_clip=False,
+        )
+
+
+def _fails(happening: Happening) -> bool:
+    return happening.action["kind"] in DOWN
+
+
+def _label(happening: Happening, parent: str | None) -> str:
+    """The name that the description gave, or what happens where it gave none."""
+    name = parent or happening.id
+    return in_words(happening.action) if re.fullmatch(r"e\d+(\.\d+)?", name) else name

@@ -1,0 +1,97 @@
+"""The page that lays several runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+from mptcplab.errors import UsageError
+from mptcplab.plots import Drawing, bars, overlay
+from mptcplab.report.page import Grid, Picture, render
+from mptcplab.report.quantities import MISSING, quantity
+from mptcplab.results import METRICS, Bundle, RunData, Spread, ratio, spread
+
+COMPARED = ("goodput_bps", "fct_s", "delay_p50_s", "delay_p99_s", "jitter_s", "loss_ratio", "reordering_ratio")
+MOST_FLOWS = 8
+
+Arms = dict[str, list[Bundle]]
+
+
+def comparison_page(bundles: Sequence[Bundle]) -> str:
+    """The comparison of finished runs as HTML; the first arm is what ratios are taken to.
+
+    Runs of one experiment on one back-end are repetitions of one arm. Raises UsageError below two arms, and
+    BundleError for a bundle that is unfinished or damaged.
+    """
+    return page_of(arms_of(bundles), {str(bundle.path): bundle.load() for bundle in bundles})
+
+
+def arms_of(bundles: Sequence[Bundle]) -> Arms:
+    """Bundles by arm, named by what differs between them. Raises UsageError below two arms."""
+    experiments = {bundle.record["experiment"] for bundle in bundles}
+    backends = {bundle.record["backend"] for bundle in bundles}
+    arms: Arms = {}
+    for bundle in bundles:
+        names = [bundle.record["experiment"]] if len(experiments) > 1 else []
+        names += [bundle.record["backend"]] if len(backends) > 1 else []
+        arms.setdefault(" on ".join(names), []).append(bundle)
+    if len(arms) < 2:
+        raise UsageError(
+            f"a comparison needs runs of at least two experiments or back-ends; found {len(bundles)} of one"
+        )
+    return arms
+
+
+def page_of(arms: Arms, data: dict[str, RunData]) -> str:
+    """The comparison from its arms and the data of each bundle by path."""
+    loaded = {name: [data[str(bundle.path)] for bundle in bundles] for name, bundles in arms.items()}
+    flows = list(dict.fromkeys(flow for runs in loaded.values() for run in runs for flow in run.flows))[:MOST_FLOWS]
+    drawn = [(overlay(f"overlay-{n}", loaded, flow), _bars(f"goodput-{n}", arms, flow)) for n, flow in enumerate(flows)]
+    smallest = min(len(bundles) for bundles in arms.values())
+    return render(
+        "comparison.html.j2",
+        title=f"Comparison of {len(arms)} arms",
+        arms=[(name, len(bundles)) for name, bundles in arms.items()],
+        reference=next(iter(arms)),
+        provisional=smallest < 6,
+        smallest=smallest,
+        pictures=[Picture.of(drawing) for drawing in chain(*drawn) if drawing is not None],
+        table_of_arms=_table(arms, flows),
+    )
+
+
+def _bars(name: str, arms: Arms, flow: str) -> Drawing | None:
+    found = {arm: spread(bundles, f"flows.{flow}", "goodput_bps") for arm, bundles in arms.items()}
+    shown = {arm: _scaled(s, 1e-6) for arm, s in found.items() if s is not None}
+    return bars(name, f"Goodput of {flow}", "Mbit/s", shown) if shown else None
+
+
+def _scaled(found: Spread, factor: float) -> Spread:
+    return Spread(found.n, factor * found.median, factor * found.low, factor * found.high)
+
+
+def _table(arms: Arms, flows: list[str]) -> Grid:
+    """Medians, intervals and ratios to the first arm."""
+    (_, reference), *_ = arms.items()
+    rows = []
+    for flow in flows:
+        for metric in COMPARED:
+            for name, bundles in arms.items():
+                row = _row(bundles, reference, f"flows.{flow}", metric)
+                if row is not None:
+                    rows.append([flow, metric, name, *row])
+    heads = ["flow", "metric", "arm", "n", "median", "interval", "ratio to the first", "interval of the ratio"]
+    return Grid(heads, rows, frozenset(range(3, len(heads))))
+
+
+def _row(bundles: list[Bundle], reference: list[Bundle], entity: str, metric: str) -> list[str] | None:
+    found = spread(bundles, entity, metric)
+    if found is None:
+        return None
+    unit = METRICS["flow", metric].unit
+    interval = f"{quantity(found.low, unit)} to {quantity(found.high, unit)}"
+    compared = ratio(bundles, reference, entity, metric)
+    ratios = [MISSING, MISSING]
+    if compared is not None:
+        ratios = [f"{compared.median:.3f}", f"{compared.low:.3f} to {compared.high:.3f}"]
+    return [str(found.n), quantity(found.median, unit), interval, *ratios]

@@ -1,0 +1,54 @@
+"""What both pages share: the template environment and the form of tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from mptcplab.plots import Drawing
+from mptcplab.report.quantities import quantity
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of a page: heads, rows, and which columns hold numbers."""
+
+    heads: list[str]
+    rows: list[list[str]]
+    numeric: frozenset[int] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing on a page."""
+
+    title: str
+    alt: str
+    svg: Markup
+
+    @classmethod
+    def of(cls, drawing: Drawing) -> Picture:
+        """The inline form of a drawing; matplotlib escapes the text in its SVG."""
+        return cls(drawing.title, drawing.alt, Markup(drawing.svg()))
+
+
+def render(template: str, **values: Any) -> str:
+    """A page from its template; everything but figures is escaped."""
+    return _environment().get_template(template).render(**values)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("mptcplab.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["quantity"] = quantity
+    return environment

@@ -1,0 +1,39 @@
+"""Numbers for people: a value with its unit, three significant digits, a prefix that keeps it short."""
+
+from __future__ import annotations
+
+PREFIXED = {"bit/s": ("bit/s", "kbit/s", "Mbit/s", "Gbit/s"), "B": ("B", "kB", "MB", "GB")}
+MISSING = "\N{EN DASH}"
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """``7.21 Mbit/s``, ``30 ms``, ``12.5 MB``, ``0.98``; a dash for a value that does not exist."""
+    if value is None:
+        return MISSING
+    if unit == "s" and 0 < abs(value) < 1:
+        return _with_unit(value * 1000, "ms")
+    if unit in PREFIXED:
+        return _prefixed(value, PREFIXED[unit])
+    if unit == "0/1":
+        return "yes" if value == 1 else "no" if value == 0 else _digits(value)
+    return _with_unit(value, unit)
+
+
+def _prefixed(value: float, units: tuple[str, ...]) -> str:
+    step = 0
+    while abs(value) >= 999.5 and step + 1 < len(units):
+        value, step = value / 1000, step + 1
+    return _with_unit(value, units[step])
+
+
+def _with_unit(value: float, unit: str) -> str:
+    return f"{_digits(value)} {unit}".rstrip()
+
+
+def _digits(value: float) -> str:
+    """Three significant digits, whole numbers in full."""
+    if value == int(value) and abs(value) < 1e9:
+        return f"{int(value):,}".replace(",", "\u202f")
+    if abs(value) >= 1000:
+        return f"{value:,.0f}".replace(",", "\u202f")
+    return f"{value:.3g}"

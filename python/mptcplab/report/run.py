@@ -1,0 +1,205 @@
+"""The page of one run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable
+
+from mptcplab.plots import drawings_of
+from mptcplab.plots.marks import in_words
+from mptcplab.report.page import Grid, Picture, render
+from mptcplab.report.quantities import MISSING, quantity
+from mptcplab.report.verdict import sentences
+from mptcplab.results import METRICS, Bundle, RunData
+from mptcplab.results.entities import Json, entities
+from mptcplab.results.table import Kind
+
+MOST_ROWS = 200
+FLOW_COLUMNS = (
+    "goodput_bps",
+    "ceiling_ratio",
+    "fct_s",
+    "delay_p50_s",
+    "delay_p99_s",
+    "jitter_s",
+    "loss_ratio",
+    "reordering_ratio",
+)
+LINK_COLUMNS = ("offered_packets", "delivered_packets", "utilisation", "queue_bytes_max", "queue_delay_s")
+
+
+def run_page(bundle: Bundle) -> str:
+    """The report of a finished run as HTML. Raises BundleError if the bundle is unfinished or damaged."""
+    return page_of(bundle.record, bundle.load())
+
+
+def page_of(record: Json, run: RunData) -> str:
+    """The report of a run from its record and its data."""
+    return render(
+        "run.html.j2",
+        record=record,
+        title=run.resolved["title"] or record["experiment"],
+        description=run.resolved["description"],
+        verdict=sentences(record, run.end_s),
+        warnings=_warnings(record),
+        held=sum(verdict["held"] for verdict in record["expectations"]),
+        pictures=[Picture.of(drawing) for drawing in drawings_of(run)],
+        flows=_flows(record),
+        events=_events(record),
+        links=_links(record, run),
+        metrics=_all_metrics(record, run),
+        settings=_settings(run.resolved),
+        origins=_origins(run.resolved),
+        environment=_environment(record),
+        command=shlex.join(
+            ["mptcplab", "run", record["experiment"], "--on", record["backend"], "--seed", str(record["seed"])]
+        ),
+        invoked=shlex.join(record["command"]),
+        resolved=json.dumps({k: v for k, v in run.resolved.items() if k != "origins"}, indent=1, ensure_ascii=False),
+    )
+
+
+def _warnings(record: Json) -> list[str]:
+    """What a reader must know before the numbers."""
+    found = []
+    if record["status"] != "done":
+        found.append(f"This run is {record['status']}: {record['why'] or 'no reason was recorded'}.")
+    for substitution in record["substitutions"]:
+        found.append(f"Substituted: {_substitution(substitution)}.")
+    found += [f"{event['id']} was injected while the run went on." for event in record["events"] if event["injected"]]
+    return found
+
+
+def _substitution(substitution: object) -> str:
+    if isinstance(substitution, dict):
+        return ", ".join(f"{key} {value}" for key, value in substitution.items())
+    return str(substitution)
+
+
+def _flows(record: Json) -> Grid:
+    heads = ["flow", "transport", "bytes", *(_head(name) for name in FLOW_COLUMNS)]
+    rows = [
+        [
+            flow["id"],
+            flow["transport"],
+            quantity(flow["bytes"], "B"),
+            *(_value(record, f"flows.{flow['id']}", "flow", name) for name in FLOW_COLUMNS),
+        ]
+        for flow in record["flows"][:MOST_ROWS]
+    ]
+    return Grid(heads, rows, frozenset(range(2, len(heads))))
+
+
+def _events(record: Json) -> Grid:
+    heads = ["event", "what", "asked", "actual", "recovery", "longest silence", "rate kept"]
+    rows = []
+    for event in record["events"][:MOST_ROWS]:
+        path = f"events.{event['id']}"
+        measured = [_value(record, path, "event", name) for name in ("recovery_s", "gap_s", "unaffected_fraction")]
+        times = [quantity(event[name], "s") for name in ("asked_s", "actual_s")]
+        rows.append([event["id"], in_words(event["action"]), *times, *measured])
+    return Grid(heads, rows, frozenset(range(2, len(heads))))
+
+
+def _links(record: Json, run: RunData) -> Grid:
+    paths = [path for path in run.samples.entities("links.") if path in record["metrics"]][:MOST_ROWS]
+    dropped = {path: [m for m in run.samples.metrics(path) if m.startswith("dropped_")] for path in paths}
+    reasons = sorted({reason for path in paths for reason in dropped[path] if run.samples.last(path, reason)})
+    shown = (*LINK_COLUMNS, *reasons)
+    heads = ["link", *(_head(name) for name in shown)]
+    rows = [[path.removeprefix("links."), *(_value(record, path, "link", name) for name in shown)] for path in paths]
+    return Grid(heads, rows, frozenset(range(1, len(heads))))
+
+
+def _all_metrics(record: Json, run: RunData) -> Grid:
+    """Every metric of every entity, with the reason where there is no value."""
+    known = entities(run.resolved)
+    rows = []
+    for path, values in record["metrics"].items():
+        for name, value in values.items():
+            metric = METRICS[known[path].kind, name]
+            why = record["absent"].get(path, {}).get(name, "")
+            rows.append(
+                [f"{path}.{name}", quantity(value, metric.unit) if value is not None else why, metric.definition]
+            )
+    return Grid(["metric", "value", "definition"], rows[: 5 * MOST_ROWS])
+
+
+def _settings(resolved: Json) -> Grid:
+    """The network as it was resolved, a row for each direction of a link."""
+    rows = []
+    for link in resolved["links"][:MOST_ROWS]:
+        for name in ("forward", "backward"):
+            way = link[name]
+            ends = (link["a"], link["b"]) if name == "forward" else (link["b"], link["a"])
+            queue = way["queue"]
+            limit = [
+                f"{queue[f'limit_{unit}']} {unit}"
+                for unit in ("packets", "bytes")
+                if queue.get(f"limit_{unit}") is not None
+            ]
+            rows.append(
+                [
+                    link["id"],
+                    " → ".join(ends),
+                    "as the medium" if link["medium"] and way["rate_bps"] is None else _rate(way),
+                    quantity(way["delay_ns"] / 1e9, "s"),
+                    f"{queue['kind']} {' '.join(limit)}".strip(),
+                    _loss(way["loss"]),
+                ]
+            )
+    return Grid(["link", "direction", "rate", "delay", "queue", "loss"], rows, frozenset({2, 3}))
+
+
+def _rate(way: Json) -> str:
+    if way["trace"] is not None:
+        return "trace"
+    return "unlimited" if way["rate_bps"] is None else quantity(way["rate_bps"], "bit/s")
+
+
+def _loss(loss: Json) -> str:
+    parameters = [f"{key} {value}" for key, value in loss.items() if key not in ("kind", "packets")]
+    lost = [f"{len(loss['packets'])} packets"] if "packets" in loss else []
+    return " ".join([loss["kind"], *parameters, *lost])
+
+
+def _origins(resolved: Json) -> Grid:
+    return Grid(["value", "where it came from"], [[path, origin] for path, origin in resolved["origins"].items()])
+
+
+def _environment(record: Json) -> Grid:
+    machine, versions = record["machine"], record["versions"]
+    rows = [
+        ["mptcplab", " ".join(_given(versions["mptcplab"], versions["commit"]))],
+        ["Python", versions["python"]],
+        ["kernel", record["kernel"]],
+        [
+            "machine",
+            ", ".join(_given(machine["cpu"], machine["architecture"], f"{machine['cpus']} CPUs", _memory(machine))),
+        ],
+        ["started", record["started"]],
+        ["took", quantity(record["wall_s"], "s")],
+        ["trace hash", record["trace_hash"] or MISSING],
+        ["digest of the experiment", record["digest"]],
+    ]
+    return Grid(["", ""], rows + [[f"SHA-256 of {name}", value] for name, value in record["sha256"].items()])
+
+
+def _memory(machine: Json) -> str | None:
+    return quantity(machine["memory_bytes"], "B") if machine["memory_bytes"] else None
+
+
+def _given(*values: str | None) -> Iterable[str]:
+    return (value for value in values if value)
+
+
+def _head(name: str) -> str:
+    """A metric's name as a column head: without its unit, which the values carry."""
+    for suffix in ("_bps", "_bytes", "_packets", "_s"):
+        name = name.removesuffix(suffix)
+    return name.replace("_", " ")
+
+
+def _value(record: Json, path: str, kind: Kind, name: str) -> str:
+    return quantity(record["metrics"].get(path, {}).get(name), METRICS[kind, name].unit)

@@ -1,0 +1,48 @@
+"""What happened in a run, in sentences."""
+
+from __future__ import annotations
+
+from mptcplab.report.quantities import quantity
+from mptcplab.results.entities import Json
+
+BACKENDS = {"sim": "in the simulator", "userspace": "on our own stack", "kernel": "on the Linux kernel"}
+MOST_FLOWS = 4
+
+
+def sentences(record: Json, duration_s: float) -> list[str]:
+    """The verdict at the top of a report, most important first."""
+    place = BACKENDS.get(record["backend"], record["backend"])
+    ran = f"Ran {place} for {quantity(duration_s, 's')} with seed {record['seed']}."
+    said = [ran, *(_flow(flow) for flow in record["flows"][:MOST_FLOWS])]
+    if len(record["flows"]) > MOST_FLOWS:
+        total = record["metrics"]["run"]["goodput_bps"]
+        said.append(f"All {len(record['flows'])} flows together carried {quantity(total, 'bit/s')}.")
+    return said + [sentence for event in record["events"] if (sentence := _event(record, event))]
+
+
+def _flow(flow: Json) -> str:
+    carried = f"{flow['id']} ({flow['transport']}) carried {quantity(flow['goodput_bps'], 'bit/s')}"
+    if flow["ceiling_bps"] and flow["goodput_bps"] is not None:
+        share = 100 * flow["goodput_bps"] / flow["ceiling_bps"]
+        carried += f", {share:.0f} % of its ceiling of {quantity(flow['ceiling_bps'], 'bit/s')}"
+    if flow["fct_s"] is not None:
+        carried += f", and was complete after {quantity(flow['fct_s'], 's')}"
+    return carried + "."
+
+
+def _event(record: Json, event: Json) -> str | None:
+    """How the worst flow got over a failure; nothing for events that take nothing away."""
+    metrics = record["metrics"].get(f"events.{event['id']}", {})
+    if metrics.get("mean_before_bps") is None:
+        return None
+    start = f"{event['id']} at {quantity(event['actual_s'], 's')}"
+    recovery = metrics["recovery_s"]
+    if recovery is None:
+        why = record["absent"].get(f"events.{event['id']}", {}).get("recovery_s", "unknown")
+        return f"{start}: no recovery time ({why})."
+    silence = quantity(metrics["gap_s"], "s")
+    if recovery == 0:
+        return (
+            f"{start}: no flow fell below nine tenths of what the network could still carry; longest silence {silence}."
+        )
+    return f"{start}: the worst flow had recovered after {quantity(recovery, 's')}; longest silence {silence}."
