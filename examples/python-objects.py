@@ -38,7 +38,7 @@ def received_mbit(description: Experiment, cut: bool) -> float:
 whole = received_mbit(experiment, cut=False)
 half = received_mbit(experiment, cut=True)
 throttled = received_mbit(slower, cut=False)
-print(f"{whole:.1f} Mbit arrive, {half:.1f} Mbit if the link is cut after {CUT_AFTER_S:.0f} s, {throttled:.1f} Mbit at 2 Mbit/s")
+print(f"{whole:.1f} Mbit arrive, {half:.1f} with the link cut after {CUT_AFTER_S:.0f} s, {throttled:.1f} at 2 Mbit/s")
 
 assert 39 < whole <= 40
 assert 0.45 < half / whole < 0.55

@@ -1,7 +1,8 @@
 """The pages of the documentation, taken apart: fenced blocks, command lines, links.
 
-A fenced ``yaml`` block is a whole description if it has a name. ``title=FILE`` after the language writes the block to that file, beside the other
-blocks of its page; ``fragment`` marks the few that are only a part. In ``sh`` blocks, ``exit=1`` says how the commands end.
+A fenced ``yaml`` block is a whole description if it has a name. ``title=FILE`` after the language writes the block to
+that file, beside the other blocks of its page; ``fragment`` marks the few that are only a part. In ``sh`` blocks,
+``exit=1`` says how the commands end.
 """
 
 from __future__ import annotations

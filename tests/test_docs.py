@@ -6,14 +6,29 @@ import runpy
 from pathlib import Path
 
 import pytest
-from documentation import ALL_BLOCKS, DESCRIPTIONS, DOCUMENTED, PAGES, ROOT, SCRIPTS, TEXTS, Block, anchors, links, write_with_page
-
+from documentation import (
+    ALL_BLOCKS,
+    DESCRIPTIONS,
+    DOCUMENTED,
+    PAGES,
+    ROOT,
+    SCRIPTS,
+    TEXTS,
+    Block,
+    anchors,
+    links,
+    write_with_page,
+)
+from jsonschema import Draft202012Validator
 from mptcplab.backends import backend
-from mptcplab.experiment import members
+from mptcplab.document import parse
+from mptcplab.experiment import json_schema, members
 from mptcplab.results import Evaluation, RunData, Samples, Table, Units, check, evaluate
 
 SEED = 1
 MOST_FRAGMENTS = 3
+#: Written by `make schema`.
+GENERATED = {ROOT / "docs" / "reference" / "metrics.md", ROOT / "docs" / "schemas" / "description.json"}
 
 
 def place(block: Block) -> str:
@@ -49,6 +64,18 @@ def broken_expectations(description: Path, directory: Path) -> list[str]:
 @pytest.mark.parametrize("block", DOCUMENTED, ids=place)
 def test_documented_description_is_accepted_and_keeps_its_expectations(block: Block, tmp_path: Path) -> None:
     assert broken_expectations(write_with_page(block, tmp_path), tmp_path) == []
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="the schema does not know all short forms yet: down: NAME, path_manager: NAME, links over a topology",
+)
+def test_descriptions_fit_the_schema_that_editors_use() -> None:
+    validator = Draft202012Validator(json_schema())
+    texts = {block.place: block.text for block in DOCUMENTED} | {
+        path.name: path.read_text(encoding="utf-8") for path in DESCRIPTIONS
+    }
+    assert [where for where, text in texts.items() if not validator.is_valid(parse(text).plain())] == []
 
 
 def test_documentation_shows_whole_descriptions() -> None:
@@ -87,6 +114,8 @@ def test_links_between_pages_resolve(page: Path) -> None:
     for target in links(page):
         file, _, anchor = target.partition("#")
         linked = (page.parent / file).resolve() if file else page
+        if linked in GENERATED and not linked.exists():
+            continue
         assert linked.exists(), target
         assert not anchor or anchor in anchors(linked), target
 
@@ -95,5 +124,7 @@ def test_every_page_is_in_the_index() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     folders_with_their_own = ("decisions", "reference")
     pages = [page.relative_to(ROOT / "docs") for page in PAGES]
-    listed = [page.as_posix() for page in pages if page.parts[0] not in folders_with_their_own and page.name != "README.md"]
+    listed = [
+        page.as_posix() for page in pages if page.parts[0] not in folders_with_their_own and page.name != "README.md"
+    ]
     assert [page for page in listed if f"({page})" not in index] == []

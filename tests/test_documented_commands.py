@@ -1,4 +1,4 @@
-"""What the documentation tells people to type works: every command line exists, and the tutorial runs from top to bottom."""
+"""What the documentation tells people to type works: command lines exist, the tutorial runs from top to bottom."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 import typer
 from documentation import TUTORIAL, blocks, command_lines, documented_commands
-from typer.testing import CliRunner
-
 from mptcplab.cli import app
 from mptcplab.errors import MptcplabError
+from typer.testing import CliRunner
 
 
 def run(arguments: list[str]) -> tuple[int, str]:
@@ -28,7 +27,11 @@ def options_of(command: Any) -> set[str]:
     return {"-h", "--help"}.union(*((*parameter.opts, *parameter.secondary_opts) for parameter in command.params))
 
 
-@pytest.mark.parametrize(("where", "arguments"), documented_commands(), ids=lambda value: " ".join(value) if isinstance(value, list) else value)
+@pytest.mark.parametrize(
+    ("where", "arguments"),
+    documented_commands(),
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
 def test_documented_command_line_exists(where: str, arguments: list[str]) -> None:
     program: Any = typer.main.get_group(app)
     is_command = not arguments[0].startswith("-")
