@@ -8,6 +8,7 @@ import numpy as np
 
 from mptcplab import metrics
 from mptcplab.plots.drawing import INK, PALETTE, Drawing, Line, label_line_ends, new_figure, style
+from mptcplab.plots.marks import draw_marks, marks_of
 from mptcplab.plots.run import TIME, bin_width
 from mptcplab.results import RunData, Spread
 
@@ -28,12 +29,16 @@ def overlay(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Draw
                 continue
             middle = width * (np.arange(rates.shape[1]) + 0.5)
             median = np.median(rates, axis=0)
-            plot.fill_between(middle, rates.min(axis=0), rates.max(axis=0), color=colour, alpha=0.2, linewidth=0)
-            plot.plot(middle, median, color=colour)
+            plot.fill_between(
+                middle, rates.min(axis=0), rates.max(axis=0), color=colour, alpha=0.2, linewidth=0, step="mid"
+            )
+            plot.plot(middle, median, color=colour, drawstyle="steps-mid")
             labels.append((float(median[-1]), arm, colour))
             lines.append(Line(arm, middle, median))
         plot.set(xlim=(0, end_s), ylim=(0, None), xlabel=TIME, ylabel=f"Goodput in Mbit/s (bins of {width:g} s)")
         label_line_ends(plot, labels)
+        if all(marks_of(run) == marks_of(runs[0]) for run in runs):
+            draw_marks(plot, marks_of(runs[0]))
     alt = "; ".join(f"{line.label}: mean of medians {np.mean(line.y):.3g} Mbit/s" for line in lines)
     return Drawing(
         name,

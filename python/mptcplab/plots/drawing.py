@@ -155,11 +155,11 @@ def thinned(x: Numbers, y: Numbers, most: int = MOST_POINTS) -> tuple[Any, Any]:
 
 
 def sampled(x: Numbers, y: Numbers, most: int) -> tuple[Any, Any]:
-    """Evenly chosen points of a long cloud, and its highest one."""
+    """Points of a long cloud chosen at random, always the same ones, and its highest: even strides would alias."""
     xs, ys = np.asarray(x), np.asarray(y)
     if len(xs) <= most:
         return xs, ys
-    kept = np.unique(np.append(np.linspace(0, len(xs) - 1, most).astype(int), ys.argmax()))
+    kept = np.union1d(np.random.default_rng(0).choice(len(xs), most, replace=False), ys.argmax())
     return xs[kept], ys[kept]
 
 

@@ -27,7 +27,7 @@ MOST_LINES = 6
 MOST_PANELS = 12
 TIME = "Time in s"
 BINS = 120
-MOST_DOTS = 1500
+MOST_DOTS = 1000
 
 
 def drawings_of(run: RunData) -> list[Drawing]:

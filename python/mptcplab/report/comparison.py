@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from posixpath import commonpath
 
 from mptcplab.errors import UsageError
 from mptcplab.plots import Drawing, bars, overlay
@@ -30,9 +31,10 @@ def arms_of(bundles: Sequence[Bundle]) -> Arms:
     """Bundles by arm, named by what differs between them. Raises UsageError below two arms."""
     experiments = {bundle.record["experiment"] for bundle in bundles}
     backends = {bundle.record["backend"] for bundle in bundles}
+    shared = _shared_folder(experiments)
     arms: Arms = {}
     for bundle in bundles:
-        names = [bundle.record["experiment"]] if len(experiments) > 1 else []
+        names = [bundle.record["experiment"].removeprefix(shared)] if len(experiments) > 1 else []
         names += [bundle.record["backend"]] if len(backends) > 1 else []
         arms.setdefault(" on ".join(names), []).append(bundle)
     if len(arms) < 2:
@@ -40,6 +42,12 @@ def arms_of(bundles: Sequence[Bundle]) -> Arms:
             f"a comparison needs runs of at least two experiments or back-ends; found {len(bundles)} of one"
         )
     return arms
+
+
+def _shared_folder(experiments: set[str]) -> str:
+    """The folders that all ids begin with, with the slash after them."""
+    folder = commonpath([experiment.rpartition("/")[0] for experiment in experiments])
+    return f"{folder}/" if folder else ""
 
 
 def page_of(arms: Arms, data: dict[str, RunData]) -> str:

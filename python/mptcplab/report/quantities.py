@@ -36,4 +36,4 @@ def _digits(value: float) -> str:
         return f"{int(value):,}".replace(",", "\u202f")
     if abs(value) >= 1000:
         return f"{value:,.0f}".replace(",", "\u202f")
-    return f"{value:.3g}"
+    return f"{value:#.3g}".rstrip(".")

@@ -202,4 +202,5 @@ def _head(name: str) -> str:
 
 
 def _value(record: Json, path: str, kind: Kind, name: str) -> str:
-    return quantity(record["metrics"].get(path, {}).get(name), METRICS[kind, name].unit)
+    unit = METRICS[kind, name].unit
+    return quantity(record["metrics"].get(path, {}).get(name), "" if unit == "packets" else unit)
