@@ -2,7 +2,7 @@
 
 A fenced ``yaml`` block is a whole description if it has a name. ``title=FILE`` after the language writes the block to
 that file, beside the other blocks of its page; ``fragment`` marks the few that are only a part. In ``sh`` blocks,
-``exit=1`` says how the commands end.
+``exit=1`` says how the commands end; in ``python`` blocks, ``needs=PACKAGE`` names what else has to be installed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ EXAMPLES = ROOT / "examples"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
+RESULTS = ROOT / "docs" / "results.md"
 DESCRIPTIONS = sorted(EXAMPLES.glob("*.yaml"))
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 
@@ -42,6 +43,12 @@ class Block:
     def title(self) -> str | None:
         """The file that the block is, if it says so."""
         match = re.search(r"title=(\S+)", self.info)
+        return match[1] if match else None
+
+    @property
+    def needs(self) -> str | None:
+        """A package that the block imports and mptcplab does not."""
+        match = re.search(r"needs=(\w+)", self.info)
         return match[1] if match else None
 
     @property

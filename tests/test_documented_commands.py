@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import typer
-from documentation import TUTORIAL, blocks, command_lines, documented_commands
+from documentation import EXAMPLES, RESULTS, TUTORIAL, Block, blocks, command_lines, documented_commands
 from mptcplab.cli import app
 from mptcplab.errors import MptcplabError
 from typer.testing import CliRunner
@@ -29,7 +29,7 @@ def options_of(command: Any) -> set[str]:
 
 @pytest.mark.parametrize(
     ("where", "arguments"),
-    documented_commands(),
+    list(documented_commands()),
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )
 def test_documented_command_line_exists(where: str, arguments: list[str]) -> None:
@@ -52,3 +52,14 @@ def test_tutorial_works_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.M
                 assert status == block.exit_status, f"{block.place}: {output}"
         elif block.language == "python":
             exec(compile(block.text, block.place, "exec"), names)
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in blocks(RESULTS) if block.language == "python"], ids=lambda block: block.place
+)
+def test_results_are_read_as_documented(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if block.needs:
+        pytest.importorskip(block.needs)
+    monkeypatch.chdir(tmp_path)
+    assert run(["run", str(EXAMPLES / "failing-link.yaml")])[0] == 0
+    exec(compile(block.text, block.place, "exec"), {})
