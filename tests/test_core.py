@@ -15,7 +15,8 @@ MS = 1_000_000
 
 @pytest.fixture
 def experiment() -> dict[str, Any]:
-    return json.loads(GOLDEN.read_text(encoding="utf-8"))
+    resolved: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    return resolved
 
 
 def start(experiment: dict[str, Any], directory: Path, **options: Any) -> _core.Simulation:

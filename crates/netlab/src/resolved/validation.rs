@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{
     Action, Application, Direction, Experiment, Flow, HopDirection, InvalidDirection, Link,
-    LinkDownBy, Path, SCHEMA,
+    LinkDownBy, Path, SCHEMA, validate_overhead,
 };
 
 /// The largest time, size or rate: 2^53, over 100 days in nanoseconds, which every JSON reader keeps exactly.
@@ -191,8 +191,10 @@ impl<'a> Declared<'a> {
 
     fn validate_links(&self) -> Validity {
         for medium in &self.experiment.media {
-            let place = format!("media.{}.rate_bps", medium.id);
-            in_range(place, medium.rate_bps.unwrap_or(1), 1)?;
+            let place = format!("media.{}", medium.id);
+            in_range(format!("{place}.rate_bps"), medium.rate_bps.unwrap_or(1), 1)?;
+            validate_overhead(medium.overhead_bytes)
+                .map_err(|error| ResolvedError::of_direction(&place, error))?;
         }
         for link in &self.experiment.links {
             self.validate_link(link)?;
@@ -299,15 +301,13 @@ impl<'a> Declared<'a> {
 
     fn validate_events(&self) -> Validity {
         let mut latest = 0;
+        let end = self.experiment.duration_ns;
         for event in &self.experiment.events {
             let place = format!("events.{}", event.id);
-            in_range(format!("{place}.at_ns"), event.at_ns, 0)?;
-            if event.at_ns < latest {
-                return refuse(
-                    format!("{place}.at_ns"),
-                    event.at_ns,
-                    format!("at least {latest}, that of the event before"),
-                );
+            if !(latest..end).contains(&event.at_ns) {
+                let allowed =
+                    format!("{latest}, that of the event before, up to but not {end}, the end");
+                return refuse(format!("{place}.at_ns"), event.at_ns, allowed);
             }
             latest = event.at_ns;
             self.validate_action(&format!("{place}.action"), &event.action)?;

@@ -20,7 +20,7 @@ use crate::resolved::{Action, Experiment, InvalidDirection, ResolvedError};
 use crate::samples::{TableError, Unit, UnitTable};
 use crate::time::Nanos;
 
-/// The longest that samples wait in memory while the run goes on.
+/// The longest that samples wait in memory while the run goes on. The wall clock decides when they are written, and nothing else.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// Events between two looks at the wall clock.
 const EVENTS_PER_CLOCK_READ: u64 = 4096;
@@ -69,6 +69,8 @@ pub struct Simulation {
     event_count: u64,
     /// Answers that receivers sent; what applications sent by themselves they count.
     answers: u64,
+    /// Flows that end by themselves and are not yet seen to have done so.
+    unfinished: Vec<usize>,
     last_flush: Instant,
 }
 
@@ -94,6 +96,8 @@ impl Simulation {
             .iter()
             .map(|flow| flow.id.clone())
             .collect();
+        let flows = 0..flow_ids.len();
+        let unfinished = flows.filter(|flow| apps[*flow].is_finite()).collect();
         let entities = FIRST_CHANNEL as usize + network.channel_count() + apps.len();
         let mut simulation = Self {
             schedule: Schedule::new(&experiment.events),
@@ -108,6 +112,7 @@ impl Simulation {
             has_ended: false,
             event_count: 0,
             answers: 0,
+            unfinished,
             last_flush: Instant::now(),
         };
         simulation.begin()?;
@@ -284,14 +289,18 @@ impl Simulation {
         &self.apps[..self.experiment.flows.len()]
     }
 
-    /// Whether there are flows that end by themselves, and all of them have.
-    fn flows_are_done(&self) -> bool {
-        let mut finite = self
-            .flow_apps()
-            .iter()
-            .filter(|app| app.is_finite())
-            .peekable();
-        finite.peek().is_some() && finite.all(|app| app.end().is_some())
+    /// Whether the last of the flows that end by themselves has just done so.
+    fn flows_are_done(&mut self) -> bool {
+        while let Some(flow) = self.unfinished.last() {
+            if self.apps[*flow].end().is_none() {
+                return false;
+            }
+            self.unfinished.pop();
+            if self.unfinished.is_empty() {
+                return true;
+            }
+        }
+        false
     }
 
     fn end(&mut self) -> Result<(), TableError> {

@@ -4,7 +4,7 @@ use netlab::resolved::{Action, Experiment};
 use netlab::sim::{QueueKind, Simulation, SimulationError, check};
 use serde_json::{Value, json};
 
-use crate::experiments::{MS, add_event, cbr, direction, pair, start, with_node_between};
+use crate::experiments::{MS, SECOND, add_event, cbr, direction, pair, start, with_node_between};
 
 fn valid() -> Value {
     with_node_between("router", cbr(2 * MS, 50))
@@ -146,7 +146,7 @@ fn contradictions_are_refused() {
                 json!({"kind": "interface_up", "interface": "client.first"}),
             );
         })
-        .contains("events.e1.at_ns: found 1000000, allowed is at least 2000000")
+        .contains("events.e1.at_ns: found 1000000, allowed is 2000000, that of the event before")
     );
 }
 
@@ -182,6 +182,22 @@ fn numbers_out_of_range_are_refused() {
     refused(
         "flows.bulk.app.size_bytes",
         error_after(|e| e["flows"][0]["app"]["size_bytes"] = json!(0)),
+    );
+    refused(
+        "media.air.overhead_bytes",
+        error_after(|e| {
+            e["media"] = json!([{"id": "air", "rate_bps": null, "overhead_bytes": 70_000}])
+        }),
+    );
+    refused(
+        "events.e0.at_ns",
+        error_after(|e| {
+            add_event(
+                e,
+                SECOND,
+                json!({"kind": "interface_down", "interface": "client.first"}),
+            )
+        }),
     );
     refused(
         "links.first.forward.rate_bps",

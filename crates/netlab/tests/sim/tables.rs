@@ -83,7 +83,7 @@ fn a_stream_that_was_cut_gives_its_complete_batches() {
         fs::write(&path, &bytes[..kept]).expect("a file");
         let found = rows(&read_table(&path).expect("a table"));
         assert!(
-            found % 65536 == 0 && found <= last,
+            found.is_multiple_of(65536) && found <= last,
             "{found} rows in {kept} bytes"
         );
         last = found;
