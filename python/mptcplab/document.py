@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import yaml
+from yaml.reader import ReaderError
 
 from mptcplab.errors import SpecError, Where
 
@@ -165,8 +166,10 @@ def parse_value(text: str, file: str | None = None) -> Node:
         where = Where(file, mark.line + 1, mark.column + 1) if mark else Where(file)
         problem = ", ".join(part for part in (error.context, error.problem) if part)
         raise SpecError(f"broken YAML: {problem}", where) from None
-    except yaml.YAMLError as error:
-        raise SpecError(f"broken YAML: {getattr(error, 'reason', error)}", Where(file)) from None
+    except ReaderError as error:
+        before = text[: error.position]
+        where = Where(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise SpecError(f"broken YAML: {error.reason}", where) from None
     return _Builder(file).build(root) if root is not None else Node(None, Source(file, 1, 1))
 
 
@@ -199,13 +202,13 @@ def _bracket_depth(text: str) -> int:
 class _CoreLoader(yaml.CSafeLoader):
     """Resolves plain scalars by YAML 1.2's core schema."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML declares it so)
 
 
 class _CoreDumper(yaml.CSafeDumper):
     """Quotes what the core schema would read as something else."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML declares it so)
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 (the signature is PyYAML's)
         """Write shared values out: anchors help no reader of a description."""

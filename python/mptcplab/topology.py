@@ -214,7 +214,7 @@ class Network:
         import networkx
 
         if layer2_only not in self._graphs:
-            graph = networkx.Graph()
+            graph: networkx.Graph[str] = networkx.Graph()
             forwards: Callable[[str], bool] = self.is_layer2 if layer2_only else lambda node: self.kinds[node] != "host"
             for link, (a, b) in self.links.items():
                 if forwards(a.node) and forwards(b.node):
@@ -286,10 +286,10 @@ def _given_networks(network: Network, wanted: Mapping[str, Any]) -> dict[int, An
 def _number_ports(network: Network, networks: Sequence[Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
     """The lowest free address of its subnet for every port that has none yet; switches need none."""
     taken: dict[Any, str] = {}
-    for port, address in wanted.items():
+    for name, address in wanted.items():
         if address.ip in taken:
-            raise AddressError(port, f"{address} is already the address of {taken[address.ip]}")
-        taken[address.ip] = port
+            raise AddressError(name, f"{address} is already the address of {taken[address.ip]}")
+        taken[address.ip] = name
     free = [_hosts_of(net) for net in networks]
     numbered: dict[str, Any] = {}
     for port in network.ports.values():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 from pydantic_core import PydanticCustomError, core_schema
 
@@ -138,8 +138,8 @@ class _Counted(Quantity, int):
 class Rate(_Counted):
     """Bits per second."""
 
-    units = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
-    spellings = {"bps": 1, "kbps": 10**3, "Kbps": 10**3, "Mbps": 10**6, "Gbps": 10**9}
+    units: ClassVar[dict[str, int]] = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+    spellings: ClassVar[dict[str, int]] = {"bps": 1, "kbps": 10**3, "Kbps": 10**3, "Mbps": 10**6, "Gbps": 10**9}
     least, most = 1, 10**13
     summary = "rate"
     allowed = "a rate with unit, as in 800kbit, 12mbit, 1.5gbit (bits per second)"
@@ -150,8 +150,16 @@ class Rate(_Counted):
 class Size(_Counted):
     """Bytes."""
 
-    units = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-    spellings = {"B": 1, "KB": 10**3, "kiB": 2**10}
+    units: ClassVar[dict[str, int]] = {
+        "": 1,
+        "kB": 10**3,
+        "MB": 10**6,
+        "GB": 10**9,
+        "KiB": 2**10,
+        "MiB": 2**20,
+        "GiB": 2**30,
+    }
+    spellings: ClassVar[dict[str, int]] = {"B": 1, "KB": 10**3, "kiB": 2**10}
     bare = 1
     most = 10**15
     summary = "size"
@@ -181,8 +189,8 @@ class Size(_Counted):
 class Duration(_Counted):
     """Nanoseconds."""
 
-    units = {"ns": 1, "us": 10**3, "ms": 10**6, "s": NANOS_PER_SECOND}
-    spellings = {"min": 60 * NANOS_PER_SECOND, "h": 3600 * NANOS_PER_SECOND}
+    units: ClassVar[dict[str, int]] = {"ns": 1, "us": 10**3, "ms": 10**6, "s": NANOS_PER_SECOND}
+    spellings: ClassVar[dict[str, int]] = {"min": 60 * NANOS_PER_SECOND, "h": 3600 * NANOS_PER_SECOND}
     most = 366 * 24 * 3600 * NANOS_PER_SECOND
     summary = "duration"
     allowed = "a duration with unit, as in 10us, 30ms, 1.5s, 2min"
@@ -209,7 +217,7 @@ class Probability(Quantity, float):
     def parse(cls, found: object) -> Self:
         """From a number, or a text in percent."""
         if isinstance(found, str):
-            match = re.fullmatch(rf"({_NUMBER})\s*(%?)", found.strip())
+            match = re.fullmatch(rf"({_NUMBER}(?:[eE][+-]?[0-9]{{1,3}})?)\s*(%?)", found.strip())
             if match is None or len(found) > _LONGEST_TEXT:
                 raise QuantityError(f"{_shown(found)} is not a probability", cls.allowed)
             number = float(Decimal(match[1]) / (100 if match[2] else 1))
@@ -279,7 +287,7 @@ class QueueLimit(Quantity):
         if isinstance(found, cls):
             return found
         if isinstance(found, str) or type(found) is int or isinstance(found, Size):
-            return cls(cast("str | int", found))
+            return cls(found)
         raise QuantityError(f"{_shown(found)} is not a queue limit", cls.allowed)
 
     def __str__(self) -> str:

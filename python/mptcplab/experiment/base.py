@@ -15,6 +15,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     SerializerFunctionWrapHandler,
     Tag,
@@ -22,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from mptcplab.algorithms import nearest
 from mptcplab.units import Duration, Rate
@@ -128,6 +129,24 @@ class Directions(Model, Generic[T]):
     """From the first end of `between` to the second."""
     backward: T | None = None
     """From the second end to the first."""
+
+
+class _OneOrMore:
+    """Marks a list that may be written as its only item."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self._listed, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        several = handler(schema)
+        return {"anyOf": [several["items"], several]}
+
+    @staticmethod
+    def _listed(value: object) -> object:
+        return value if isinstance(value, (list, tuple)) else [value]
+
+
+ONE_OR_MORE = _OneOrMore()
 
 
 def _direction_form(value: object) -> str:

@@ -66,7 +66,7 @@ def _maximum_flow(paths: Sequence[Sequence[Capacity]], limits: Sequence[int]) ->
     """Maximum flow with every serializer as a vertex that holds its rate."""
     import networkx  # only where paths share links
 
-    graph = networkx.DiGraph()
+    graph: networkx.DiGraph[str] = networkx.DiGraph()
     for number, (path, limit) in enumerate(zip(paths, limits, strict=True)):
         graph.add_edge("source", f"path {number}", capacity=limit)
         before = f"path {number}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -91,14 +92,14 @@ def queue(queue: Queue, rate_bps: int | None, round_trip_ns: int, packet_bytes: 
 
 def _discipline(queue: Queue, limits: dict[str, int | None], packet_bytes: int) -> dict[str, Any]:
     known = DISCIPLINE_SETTINGS[queue.discipline]
-    values = {
+    values: dict[str, Any] = {
         name: default if getattr(queue, name) is None else getattr(queue, name) for name, default in known.items()
     }
     if queue.discipline == "red":
         held = limits["limit_bytes"] or (limits["limit_packets"] or 0) * packet_bytes
         values["min"] = held // 4 if values["min"] is None else values["min"]
         values["max"] = held * 3 // 4 if values["max"] is None else values["max"]
-        if int(values["min"]) >= int(values["max"]):  # type: ignore[call-overload]
+        if int(values["min"]) >= int(values["max"]):
             raise described(f"red: min {values['min']} is not below max {values['max']}")
     return dict(_with_unit(name, value) for name, value in values.items())
 
@@ -122,7 +123,7 @@ def read_trace(name: str, base: Path) -> dict[str, Any]:
     if not lines or len(lines) > _MOST_OPPORTUNITIES:
         raise described(f"trace {name} has {len(lines)} lines", f"1 to {_MOST_OPPORTUNITIES}")
     times = [_millisecond(name, number, line) for number, line in enumerate(lines, 1)]
-    if any(later < earlier for earlier, later in zip(times, times[1:], strict=False)) or times[-1] == 0:
+    if any(later < earlier for earlier, later in itertools.pairwise(times)) or times[-1] == 0:
         raise described(f"trace {name} goes back in time or ends at 0", "ascending milliseconds")
     period = times[-1] * 1_000_000
     # The opportunity at the end of the period is the one at the start of the next.
@@ -142,4 +143,5 @@ def capacity_bps(direction: Direction) -> int | None:
         rate: int | None = direction["rate_bps"]
         return rate
     trace = direction["trace"]
-    return len(trace["opportunities_ns"]) * trace["opportunity_bytes"] * 8 * NANOS_PER_SECOND // int(trace["period_ns"])
+    bits = len(trace["opportunities_ns"]) * trace["opportunity_bytes"] * 8
+    return int(bits * NANOS_PER_SECOND // trace["period_ns"])

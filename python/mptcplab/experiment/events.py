@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from mptcplab.experiment.base import (
+    ONE_OR_MORE,
     BoolPerDirection,
     DurationPerDirection,
     Model,
@@ -15,11 +16,10 @@ from mptcplab.experiment.base import (
     described,
     one_of,
 )
-from mptcplab.experiment.flows import OneOrMore
 from mptcplab.experiment.links import LossPerDirection, QueuePerDirection
 from mptcplab.units import Duration
 
-Names = Annotated[list[str], OneOrMore, Field(min_length=1)]
+Names = Annotated[list[str], ONE_OR_MORE, Field(min_length=1)]
 
 
 class Handover(Model):

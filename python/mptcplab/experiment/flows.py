@@ -10,7 +10,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from mptcplab import algorithms
-from mptcplab.experiment.base import Model, described, nearest_hint, one_of
+from mptcplab.experiment.base import ONE_OR_MORE, Model, described, nearest_hint, one_of
 from mptcplab.units import Duration, Rate, Size
 
 
@@ -194,16 +194,16 @@ class PathManager(Model):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        subflows = {"type": "object", "properties": {"subflows": {"type": "integer", "minimum": 1}}}
-        with_settings = {"type": "object", "properties": {"n_diff_ports": subflows}, "additionalProperties": False}
+        subflows = {
+            "type": "object",
+            "properties": {"subflows": {"type": "integer", "minimum": 1, "description": "how many"}},
+        }
+        with_settings = {
+            "type": "object",
+            "properties": {"n_diff_ports": subflows | {"description": "several subflows per pair of addresses"}},
+            "additionalProperties": False,
+        }
         return {"anyOf": [{"enum": list(algorithms.PATH_MANAGER.names)}, {"type": "string"}, with_settings]}
-
-
-def _listed(value: object) -> object:
-    return value if isinstance(value, (list, tuple)) else [value]
-
-
-OneOrMore = BeforeValidator(_listed)
 
 
 class Flow(Model):
@@ -230,12 +230,12 @@ class Flow(Model):
         "kernel_default"
     ]
     """Packet scheduler, likewise."""
-    path_manager: Annotated[list[PathManager], OneOrMore] = [PathManager(name="kernel_endpoints")]
+    path_manager: Annotated[list[PathManager], ONE_OR_MORE] = [PathManager(name="kernel_endpoints")]
     """Path manager, likewise: a name, or {n_diff_ports: {subflows: 3}}."""
     primary: str | None = Field(
         None, description="link or interface of the first subflow; default the first path", examples=["wifi"]
     )
-    via: Annotated[list[str], OneOrMore] | None = Field(
+    via: Annotated[list[str], ONE_OR_MORE] | None = Field(
         None, description="only these interfaces", examples=[["client.wlan0"]]
     )
     routes: list[list[str]] | None = Field(

@@ -105,10 +105,7 @@ class Loss(Shorthand):
         return self
 
 
-Overhead = Annotated[
-    Literal["frame", "ethernet", "ip"] | Annotated[int, Field(ge=0, le=1000)],
-    Field(description="what `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number"),
-]
+Overhead = Literal["frame", "ethernet", "ip"] | Annotated[int, Field(ge=0, le=1000)]
 Place = Literal["ingress", "egress"]
 
 QueuePerDirection = Annotated[Annotated[Queue, SAME] | Annotated[Directions[Queue], EACH], BY_DIRECTION]
@@ -124,6 +121,7 @@ class Medium(Model):
     rate: Rate | None = None
     """The rate of the shared serializer; without it each link's own rate is used for its packets."""
     overhead: Overhead = "frame"
+    """What `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number."""
 
 
 class LinkSettings(Model):
@@ -149,6 +147,7 @@ class LinkSettings(Model):
     bdp_rtt: Duration | None = None
     """The round-trip time of `1bdp` in `queue`; default 2 x delay of this link."""
     overhead: OverheadPerDirection = "frame"
+    """What `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number."""
     trace: TextPerDirection | None = Field(
         None, description="file of delivery opportunities, one millisecond per line", examples=["lte.trace"]
     )

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mptcplab.experiment.base import Model
-from mptcplab.experiment.flows import OneOrMore
+from mptcplab.experiment.base import ONE_OR_MORE, Model
 from mptcplab.units import Duration, Probability, Size
 
 
@@ -23,7 +22,7 @@ class Measure(Model):
 
     every: Duration = Duration("100ms")
     """Interval of the sample table."""
-    captures: Annotated[list[str], OneOrMore] = Field(
+    captures: Annotated[list[str], ONE_OR_MORE] = Field(
         [], description="interfaces whose packets are captured", examples=[["client.wlan0"]]
     )
     units: Size = Size("64kB")

@@ -271,14 +271,13 @@ class _Resolution:
             if action is not None:
                 yield step, action
 
-    def _contradiction(self, found: schedule.Contradiction) -> SpecError:
+    def _contradiction(self, found: schedule.ContradictionError) -> SpecError:
         before = "from the start"
         if found.before is not None:
             node = self._tree.find(("events", found.before))
             before = f"since event {self._event_id(found.before)} ({node.source})" if node else "since another event"
-        return wrong(
-            self._tree, ("events", found.event), f"event {self._event_id(found.event)}: {found.problem} {before}"
-        )
+        path = ("events", found.event, self._experiment.events[found.event].action)
+        return wrong(self._tree, path, f"{found.problem} {before}", "an event that changes something")
 
     def _event_id(self, number: int) -> str:
         return self._experiment.events[number].id or f"e{number + 1}"
@@ -380,7 +379,8 @@ def _host(name: str, host: Host) -> dict[str, Any]:
 def _behaviour(behaviour: Behaviour) -> dict[str, Any]:
     """The preset's parameters, and what differs from it."""
     values: dict[str, Any] = dict(PRESETS[behaviour.preset])
-    values |= {name: value for name in values if (value := getattr(behaviour, name)) is not None}
+    given = {name: getattr(behaviour, name) for name in values}
+    values |= {name: value for name, value in given.items() if value is not None}
     values["path_manager_delay_ns"] = int(values.pop("path_manager_delay"))
     return {"name": behaviour.preset, **values}
 

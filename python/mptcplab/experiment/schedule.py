@@ -212,7 +212,7 @@ class Walk:
         settings = self._links[link]
         for side in SIDES:
             settings[side] = self._changed(settings[side], step.changes, side, link)
-        return dict(settings)
+        return {side: settings[side] for side in SIDES}
 
     def _changed(
         self, now: directions.Direction, event: Event, side: directions.Side, link: str

@@ -34,7 +34,9 @@ def json_schema() -> dict[str, Any]:
 
 def _or_reference(field: dict[str, Any]) -> dict[str, Any]:
     """The field's schema or a reference; what it says to people stays outside, where editors look for it."""
-    spoken = {key: field[key] for key in ("title", "description", "default", "examples") if key in field}
+    spoken: dict[str, Any] = {
+        key: field[key] for key in ("title", "description", "default", "examples") if key in field
+    }
     shape = {key: value for key, value in field.items() if key not in spoken}
     choices = [*shape["anyOf"]] if set(shape) == {"anyOf"} else [shape]
     return {**spoken, "anyOf": [*choices, {"$ref": "#/$defs/Reference"}]}

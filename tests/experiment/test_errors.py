@@ -1,0 +1,204 @@
+"""Wrong descriptions: one message each, with place, field, what was found and what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mptcplab.errors import SpecError
+from mptcplab.experiment import members
+
+GOOD = """\
+name: x
+hosts: {client: {}, server: {}}
+links:
+  wifi: {between: [client.wlan0, server.eth0], rate: 10mbit, delay: 5ms}
+  lte: {between: [client.wwan0, server.eth1], rate: 5mbit}
+flows:
+  bulk: {from: client, to: server}
+"""
+RATE = "a rate with unit, as in 800kbit, 12mbit, 1.5gbit (bits per second)"
+CCS = (
+    "reno, cubic, bbr, lia, olia, balia, wvegas, ewtcp, coupled, semicoupled, fixed_cwnd, "
+    "lia-oot, olia-oot, balia-oot, wvegas-oot, x-dwc, x-mpcubic"
+)
+INTERFACES = "client.wlan0, server.eth0, client.wwan0, server.eth1"
+LOSS = "a probability from 0 to 1, as in 0.1% or 0.001"
+
+# What is replaced in GOOD by what, and the message. "" is replaced at the end: the text is added.
+REPLACED = [
+    (
+        "delay:",
+        "delai:",
+        "4:62: links.wifi.delai: unknown field 'delai', did you mean 'delay'?; allowed: profile, rate, delay, rtt, jitter, "
+        "reorder, loss, loss_at, queue, bdp_rtt, overhead, trace, medium, mtu, between",
+    ),
+    ("10mbit", "10mb", f"4:54: links.wifi.rate: '10mb' has the unknown unit 'mb'; allowed: {RATE}"),
+    ("10mbit", "10", f"4:54: links.wifi.rate: 10 has no unit; allowed: {RATE}"),
+    ("10mbit", "-10mbit", f"4:54: links.wifi.rate: '-10mbit' is negative; allowed: {RATE}"),
+    (
+        "10mbit",
+        "{forward: 1mbit, backward: -3mbit}",
+        f"4:81: links.wifi.rate.backward: '-3mbit' is negative; allowed: {RATE}",
+    ),
+    ("server: {}}", "server: {}", "3:1: broken YAML: while parsing a flow mapping, did not find expected ',' or '}'"),
+    (
+        "server.eth0",
+        "servr.eth0",
+        "4:34: links.wifi.between.1: there is no host or node 'servr', did you mean 'server'?; allowed: client, server",
+    ),
+    (
+        "server.eth1",
+        "server.eth0",
+        "5:33: links.lte.between.1: server.eth0 is already on link wifi; allowed: an interface on one link",
+    ),
+    (
+        "to: server",
+        "to: server, cc: [lia, cubix]",
+        f"7:40: flows.bulk.cc: unknown congestion control 'cubix', did you mean 'cubic'?; allowed: {CCS}",
+    ),
+    (
+        "to: server",
+        "to: server, path_manager: full_mash",
+        "7:50: flows.bulk.path_manager: unknown path manager 'full_mash', did you mean 'full_mesh'?; "
+        "allowed: passive, full_mesh, n_diff_ports, binder, kernel_endpoints",
+    ),
+    (
+        "to: server",
+        "to: server, transport: udp, cc: lia, app: {cbr: {rate: 1mbit}}",
+        "7:56: flows.bulk.cc: 'cc' has no effect on transport udp; allowed: with tcp or mptcp",
+    ),
+    (
+        "to: server",
+        "to: server, primary: wfi",
+        "7:45: flows.bulk.primary: there is no link or interface 'wfi', did you mean 'wifi'?; "
+        f"allowed: wifi, lte, {INTERFACES}",
+    ),
+    (
+        "rate: 10mbit",
+        "trace: no.trace",
+        "4:55: links.wifi.trace: trace no.trace cannot be read: No such file or directory; "
+        "allowed: a file beside the description",
+    ),
+    (
+        "5mbit",
+        "$rate",
+        "5:53: links.lte.rate: unknown parameter 'rate'; allowed: no parameters are declared ($$ is a plain $)",
+    ),
+    ("5mbit", "5mbit, loss: .nan", f"5:66: links.lte.loss: nan is not between 0 and 1; allowed: {LOSS}"),
+    ("5mbit", ".inf", f"5:53: links.lte.rate: inf has no unit; allowed: {RATE}"),
+    (
+        "5mbit",
+        "999999999999999999gbit",
+        f"5:53: links.lte.rate: '999999999999999999gbit' is more than 10000gbit; allowed: {RATE}",
+    ),
+    ("5mbit", f"5mbit, mtu: {'9' * 47}", "5:65: links.lte.mtu: a number of 47 digits; allowed: at most 40"),
+    (
+        "{client: {}, server: {}}",
+        "{client: {interfaces: {wlan0: {address: 10.9.0.1/24}, wwan0: {address: 10.9.0.2/16}}}, server: {}}",
+        "2:79: hosts.client.interfaces.wwan0.address: 10.9.0.2/16 overlaps 10.9.0.0/24, the subnet of client.wlan0; "
+        "allowed: addresses that do not overlap",
+    ),
+    ("{client: {}, server: {}}", "[client, server]", "2:8: hosts: found a list; allowed: a mapping"),
+    ("server: {}", "server: {mptcp: yes}", "2:37: hosts.server.mptcp: found 'yes'; allowed: true or false"),
+    ("name: x", "title: x", "1:1: name: is missing; allowed: a text, as in two-paths"),
+    ("", "name: y\n", "8:1: name: is given twice, first in line 1; allowed: one of them"),
+    (
+        "",
+        "profile: alenazi\n",
+        "8:10: profile: unknown profile 'alenazi', did you mean 'alenazi2019'?; "
+        "allowed: alenazi2019, barreira2014, ethernet_100m, ghosh, lte, wifi_n",
+    ),
+    ("", "parameters: {n: [1, 2]}\nreference: {n: 3}\n", "9:16: reference.n: n is never '3'; allowed: 1, 2"),
+    ("", "parameters: {n: [1, 2]}\nexclude: [{m: 1}]\n", "9:15: exclude.0.m: unknown parameter 'm'; allowed: n"),
+    ("", "notes: &a [*a]\n", "8:8: notes.0: an alias refers to what it is part of"),
+    ("", "notes: !!python/name:os x\n", "8:8: notes: unknown tag tag:yaml.org,2002:python/name:os; allowed: no tags"),
+    (
+        "",
+        "---\nname: y\n",
+        "8:1: broken YAML: expected a single document in the stream, but found another document",
+    ),
+    (
+        "",
+        "events: [{at: 99s, down: client.wlan0}]\n",
+        "8:15: events.0.at: interface_down at 99s is after the end; allowed: at most 60s, the duration",
+    ),
+    (
+        "",
+        "events: [{at: 9s, down: client.wlan9}]\n",
+        f"8:25: events.0.down: there is no interface 'client.wlan9', did you mean 'client.wlan0'?; allowed: {INTERFACES}",
+    ),
+    (
+        "",
+        "events: [{id: cut, at: 5s, down: client.wlan0}, {at: 9s, down: client.wlan0}]\n",
+        "8:64: events.1.down: client.wlan0 is already down since event cut (x.yaml:8); "
+        "allowed: an event that changes something",
+    ),
+    (
+        "",
+        "events: [{at: 9s, set: wify, delay: 3ms}]\n",
+        "8:24: events.0.set: there is no link 'wify', did you mean 'wifi'?; allowed: wifi, lte",
+    ),
+    (
+        "",
+        "events: [{at: 9s, outage: wifi}]\n",
+        "8:10: events.0: outage needs 'for'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), REPLACED)
+def test_the_message_says_where_what_and_what_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = GOOD.replace(old, new, 1) if old else GOOD + new
+    Path("x.yaml").write_text(text)
+    with pytest.raises(SpecError) as error:
+        [member.resolve() for member in members("x.yaml")]
+    assert str(error.value) == f"x.yaml:{message}"
+
+
+def test_a_flow_needs_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(GOOD.replace("server: {}}", "server: {}, third: {}}").replace("to: server", "to: third"))
+    with pytest.raises(
+        SpecError, match=r"7:9: flows\.bulk: there is no path from client to third; allowed: hosts joined"
+    ):
+        members(path)[0].resolve()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "1:1: is empty; allowed: a mapping"),
+        (b"# nothing but a remark\n", "1:1: is empty; allowed: a mapping"),
+        (b"- a\n", "1:1: found a list; allowed: a mapping"),
+        (b"text\n", "1:1: found 'text'; allowed: a mapping"),
+        (b"name: \xff\n", " byte 6 is not UTF-8; allowed: UTF-8 text"),
+        (b"a: " + b"[" * 100_000, " brackets are nested 100000 deep; allowed: at most 100"),
+        (b"a: 1\nb: \x00", "2:4: broken YAML: control characters are not allowed"),
+    ],
+)
+def test_what_is_no_description(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, message: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.yaml").write_bytes(content)
+    with pytest.raises(SpecError) as error:
+        members("x.yaml")
+    assert str(error.value) == f"x.yaml:{message}"
+
+
+def test_aliases_cannot_explode(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    path = tmp_path / "x.yaml"
+    path.write_text("\n".join(lines))
+    with pytest.raises(SpecError, match="holds more than 200000 values"):
+        members(path)
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"none\.yaml: there is no such file"):
+        members(tmp_path / "none.yaml")
+    with pytest.raises(SpecError, match="is a directory; allowed: a description file"):
+        members(tmp_path)

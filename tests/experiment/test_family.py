@@ -1,0 +1,136 @@
+"""Families, references, profiles and `--set`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mptcplab.errors import SpecError
+from mptcplab.experiment import members
+
+Write = Callable[[str], Path]
+
+SCENARIOS = """\
+name: barreira2014/$scenario/$transport
+title: "$scenario.title over $transport"
+hosts: {client: {}, server: {}}
+parameters:
+  scenario:
+    A.1: {title: One link, links: {eth: {between: [client.e0, server.e0]}}}
+    A.2: {title: With failure, links: {eth: {between: [client.e0, server.e0]}}, events: [{at: 3s, down: eth}]}
+  transport: [tcp, mptcp]
+exclude: [{scenario: A.2, transport: tcp}]
+reference: {scenario: A.1, transport: tcp}
+links: $scenario.links
+events: $scenario.events
+flows: {bulk: {from: client, to: server, transport: $transport}}
+"""
+
+
+def test_named_values_titles_exclusion_and_reference(write: Write) -> None:
+    found = members(write(SCENARIOS))
+    assert [(member.name, member.title) for member in found] == [
+        ("barreira2014/A.1/tcp", "One link over tcp"),
+        ("barreira2014/A.1/mptcp", "One link over mptcp"),
+        ("barreira2014/A.2/mptcp", "With failure over mptcp"),
+    ]
+    assert {member.reference for member in found} == {"barreira2014/A.1/tcp"}
+    assert [len(member.resolve().data["events"]) for member in found] == [0, 0, 1]
+    assert found[2].resolve().data["parameters"] == {"scenario": "A.2", "transport": "mptcp"}
+
+
+def test_several_families_share_what_stands_above(write: Write) -> None:
+    path = write(
+        "name: paper\nprofile: alenazi2019\ntopology: {parallel_links: {n: $n}}\nparameters: {n: [2, 8]}\n"
+        "flows: {bulk: {from: client, to: server}}\n"
+        "experiments:\n  - {name: fig5/n$n}\n  - {name: fig6, parameters: {n: [4]}, flows: {bulk: {transport: tcp}}}\n"
+    )
+    found = members(path)
+    assert [member.name for member in found] == ["paper/fig5/n2", "paper/fig5/n8", "paper/fig6"]
+    resolved = found[2].resolve()
+    assert len(resolved.data["links"]) == 4
+    assert resolved.data["flows"][0]["cc"] == ["lia", "reno"]
+    assert resolved.data["hosts"][0]["behaviour"]["failed_after"] == "first_rto"
+    assert resolved.origins["links.link1.rate"].startswith("profile alenazi2019 (Table 1")
+
+
+def test_the_file_wins_over_the_entitys_profile_over_the_experiments(write: Write) -> None:
+    path = write(
+        "name: x\nprofile: alenazi2019\nhosts: {a: {}, b: {}}\nlinks:\n"
+        "  l1: {between: [a.e1, b.e1]}\n  l2: {between: [a.e2, b.e2], profile: lte}\n"
+        "  l3: {between: [a.e3, b.e3], profile: lte, delay: 7ms}\n"
+    )
+    links = members(path)[0].resolve().data["links"]
+    assert [link["forward"]["rate_bps"] for link in links] == [1_000_000, 9_400_000, 9_400_000]
+    assert [link["forward"]["delay_ns"] for link in links] == [10_000_000, 25_000_000, 7_000_000]
+
+
+def test_a_profile_beside_the_description(write: Write) -> None:
+    path = write("name: x\nprofile: ./mine.yaml\nhosts: {a: {}, b: {}}\nlinks: {l: {between: [a.e, b.e]}}\n")
+    profile = path.parent / "mine.yaml"
+    profile.write_text('profile: mine\ndefaults: {links: {rate: {value: 3mbit, source: "measured"}}}\n')
+    assert members(path)[0].resolve().origins["links.l.rate"] == "profile mine (measured)"
+    profile.write_text("profile: mine\ndefaults: {links: {rate: {value: 3mbit}}}\n# changed\n")
+    with pytest.raises(SpecError, match=r"defaults\.links\.rate: needs a value and its ground"):
+        members(path)[0].resolve()
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "value"),
+    [
+        ("links.wifi.delay=20ms", ("links", 0, "forward", "delay_ns"), 20_000_000),
+        ("links.wifi.rtt=20ms", ("links", 0, "forward", "delay_ns"), 10_000_000),
+        ("links.lte.rate.forward=1mbit", ("links", 1, "backward", "rate_bps"), 40_000_000),
+        ("links.lte.queue.discipline=codel", ("links", 1, "forward", "queue", "limit_bytes"), 90_000),
+        ("flows.bulk.cc=olia", ("flows", 0, "cc"), ["olia"]),
+        ("events.cut.at=11s", ("events", 0, "at_ns"), 11_000_000_000),
+        ("queue=2bdp", ("parameters", "queue"), "2bdp"),
+        ("parameters.queue=[2bdp]", ("parameters", "queue"), "2bdp"),
+        ("duration=90s", ("duration_ns",), 90_000_000_000),
+    ],
+)
+def test_set(two_paths: Path, change: str, path: tuple[str | int, ...], value: object) -> None:
+    found = members(two_paths, [change])[0].resolve().data
+    for step in path:
+        found = found[step]
+    assert found == value
+
+
+def test_set_is_an_origin(two_paths: Path) -> None:
+    assert members(two_paths, ["links.wifi.delay=20ms"])[0].resolve().origins["links.wifi.delay"] == "--set"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("links.wify.delay=20ms", "there is no 'wify' in links, did you mean 'wifi'?"),
+        ("links.wifi.delai=20ms", "unknown field 'delai', did you mean 'delay'?"),
+        ("links.wifi.delay=20", "links.wifi.delay: 20 has no unit"),
+        ("parameters.quue=1bdp", "unknown parameter 'quue', did you mean 'queue'?"),
+        ("events.cot.at=3s", "there is no 'cot' in events, did you mean 'cut'?"),
+    ],
+)
+def test_a_wrong_set(two_paths: Path, change: str, message: str) -> None:
+    with pytest.raises(SpecError) as error:
+        [member.resolve() for member in members(two_paths, [change])]
+    assert message in str(error.value)
+    assert "--set" in str(error.value)
+
+
+def test_a_catalogue_is_listed_and_resolved_quickly(two_paths: Path) -> None:
+    text = two_paths.read_text().replace("queue: [1bdp, 4bdp]", "queue: [1bdp, 2bdp, 3bdp, 4bdp, 5bdp, 6bdp]")
+    files = []
+    for number in range(20):
+        files.append(two_paths.parent / f"{number}.yaml")
+        files[-1].write_text(text.replace("name: two-paths", f"name: n{number}"))
+    start = time.process_time()
+    found = [member for file in files for member in members(file)]
+    listed = time.process_time()
+    for member in found:
+        member.resolve()
+    resolved = time.process_time()
+    assert len(found) == 120
+    assert listed - start < 0.5
+    assert resolved - listed < 1.5

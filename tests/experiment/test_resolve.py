@@ -1,0 +1,265 @@
+"""Resolution: what the back-ends get."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mptcplab.experiment import Experiment, Flow, Host, Link, load, parse_action, resolve
+from mptcplab.units import Rate
+
+
+def parallel(n: int, **link: object) -> Experiment:
+    """`n` links between a client and a server, and one flow."""
+    settings = {"parallel_links": {"n": n, **link}}
+    return Experiment.model_validate(
+        {"name": "x", "topology": settings, "flows": {"bulk": {"from": "client", "to": "server"}}}
+    )
+
+
+def data_of(**fields: object) -> dict[str, Any]:
+    """The resolved form of a description of two hosts with two links, and more."""
+    base = {
+        "name": "x",
+        "hosts": {"client": {}, "server": {}},
+        "links": {
+            "wifi": {"between": ["client.wlan0", "server.eth0"], "rate": "10mbit", "delay": "5ms"},
+            "lte": {"between": ["client.wwan0", "server.eth1"], "rate": "5mbit", "delay": "20ms"},
+        },
+        "flows": {"bulk": {"from": "client", "to": "server"}},
+    }
+    return resolve(Experiment.model_validate(base | fields)).data
+
+
+def test_the_example_of_the_design(two_paths: Path) -> None:
+    first, second = (member.resolve().data for member in load(two_paths))
+    assert (first["name"], second["name"]) == ("two-paths/queue=1bdp", "two-paths/queue=4bdp")
+    assert second["parameters"] == {"queue": "4bdp"}
+    wifi, lte = second["links"]
+    assert (wifi["medium"], wifi["forward"]["rate_bps"], wifi["forward"]["loss_at"]) == ("air", 47_000_000, "egress")
+    assert lte["forward"]["queue"] == {"kind": "drop_tail", "limit_packets": None, "limit_bytes": 360_000}
+    assert lte["backward"]["queue"]["limit_bytes"] == 1_200_000
+    (flow,) = first["flows"]
+    assert [path["hops"] for path in flow["paths"]] == [
+        [{"link": "wifi", "direction": "forward"}],
+        [{"link": "lte", "direction": "forward"}],
+    ]
+    assert [interface["ipv4"] for interface in first["interfaces"]] == [
+        "10.1.1.1/24",
+        "10.1.1.2/24",
+        "10.1.2.1/24",
+        "10.1.2.2/24",
+    ]
+    assert first["origins"]["links.wifi.delay"] == "x.yaml:5"
+    assert first["origins"]["media.air.rate"].startswith("profile wifi_n (assumed: measured")
+    assert first["origins"]["flows.bulk.opened_by"] == "default"
+    json.dumps(first, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("links", "rate", "ceilings"),
+    [(8, "1mbit", (7.52, 7.41, 7.59)), (2, "100mbit", (188.1, 185.2, 189.9))],
+)
+def test_payload_ceilings(links: int, rate: str, ceilings: tuple[float, ...]) -> None:
+    for overhead, expected in zip(("frame", "ethernet", "ip"), ceilings, strict=True):
+        flow = resolve(parallel(links, rate=rate, overhead=overhead)).data["flows"][0]
+        digits = 2 if expected < 10 else 1
+        assert round(flow["ceiling_bps"] / 1e6, digits) == expected
+        assert len(flow["paths"]) == links
+
+
+def test_a_shared_link_counts_once() -> None:
+    data = data_of(
+        nodes={"core": {"kind": "router"}},
+        links={
+            "a": {"between": ["client.a", "core"], "rate": "10mbit"},
+            "b": {"between": ["client.b", "core"], "rate": "10mbit"},
+            "out": {"between": ["core", "server.eth0"], "rate": "12mbit"},
+        },
+    )
+    (flow,) = data["flows"]
+    assert [path["local"] for path in flow["paths"]] == ["client.a", "client.b"]
+    assert flow["ceiling_bps"] == 12_000_000 * 1424 // 1514
+    assert flow["paths"][0]["ceiling_bps"] == 10_000_000 * 1424 // 1514
+
+
+def test_headers_follow_the_transport() -> None:
+    def ceiling(transport: str) -> int:
+        flow = {
+            "from": "client",
+            "to": "server",
+            "transport": transport,
+            "app": {"cbr": {"rate": "1mbit", "size": 972}},
+        }
+        return int(data_of(flows={"f": flow})["flows"][0]["ceiling_bps"])
+
+    assert ceiling("udp") == 10_000_000 * 972 // 1014
+    assert ceiling("tcp") == 10_000_000 * 1448 // 1514
+
+
+def test_parallel_links_pair_up_unless_all_pairs_are_asked_for() -> None:
+    eight = parallel(8, rate="1mbit")
+    assert len(resolve(eight).data["flows"][0]["paths"]) == 8
+    everywhere = resolve(eight.override({"reachability": "all_pairs"})).data["flows"][0]
+    assert len(everywhere["paths"]) == 64
+    assert everywhere["ceiling_bps"] == pytest.approx(7_524_438, abs=10)
+
+
+def test_a_switch_extends_a_subnet_and_a_router_ends_it() -> None:
+    links = {"a": {"between": ["client.eth0", "mid"]}, "b": {"between": ["mid", "server.eth0"]}}
+    switched = data_of(nodes={"mid": {"kind": "switch"}}, links=links)
+    routed = data_of(nodes={"mid": {"kind": "router"}}, links=links)
+    assert (len(switched["subnets"]), len(routed["subnets"])) == (1, 2)
+    assert [link["layer"] for link in switched["links"] + routed["links"]] == [2, 2, 3, 3]
+    ports = {interface["id"]: interface["ipv4"] for interface in switched["interfaces"]}
+    assert ports == {"client.eth0": "10.1.1.1/24", "mid.p1": None, "mid.p2": None, "server.eth0": "10.1.1.2/24"}
+    assert [hop["link"] for hop in routed["flows"][0]["paths"][0]["hops"]] == ["a", "b"]
+
+
+def test_hosts_do_not_forward() -> None:
+    links = {"a": {"between": ["client.eth0", "mid.eth0"]}, "b": {"between": ["mid.eth1", "server.eth0"]}}
+    with pytest.raises(Exception, match="there is no path from client to server"):
+        data_of(hosts={"client": {}, "mid": {}, "server": {}}, links=links)
+
+
+def test_given_routes_win_over_the_shortest() -> None:
+    nodes = {name: {"kind": "switch"} for name in ("uk", "de", "hr")}
+    links = {
+        "l1": {"between": ["client.eth0", "uk"]},
+        "l2": {"between": ["de", "server.eth0"]},
+        "uk-de": {"between": ["uk", "de"]},
+        "uk-hr": {"between": ["uk", "hr"]},
+        "hr-de": {"between": ["hr", "de"]},
+    }
+    flow = {"from": "client", "to": "server", "routes": [["uk", "hr", "de"]]}
+    data = data_of(nodes=nodes, links=links, flows={"f": flow})
+    assert [hop["link"] for hop in data["flows"][0]["paths"][0]["hops"]] == ["l1", "uk-hr", "hr-de", "l2"]
+
+
+def test_addresses_can_be_given() -> None:
+    data = data_of(hosts={"client": {"interfaces": {"wlan0": {"address": "10.1.1.7/24", "up": False}}}, "server": {}})
+    addresses = {interface["id"]: interface["ipv4"] for interface in data["interfaces"]}
+    assert addresses["client.wlan0"] == "10.1.1.7/24"
+    assert addresses["server.eth0"] == "10.1.1.1/24"
+    assert addresses["client.wwan0"] == "10.1.2.1/24"
+    assert data["interfaces"][0]["up"] is False
+
+
+def test_a_queue_in_bdp_holds_at_least_ten_packets() -> None:
+    links = {
+        "a": {"between": ["client.a", "server.a"], "rate": "1mbit", "delay": "1ms", "queue": "1bdp"},
+        "b": {"between": ["client.b", "server.b"], "rate": "8mbit", "queue": "2bdp", "bdp_rtt": "100ms"},
+    }
+    tight, stated = data_of(links=links)["links"]
+    assert tight["forward"]["queue"]["limit_bytes"] == 10 * 1514
+    assert stated["forward"]["queue"]["limit_bytes"] == 200_000
+
+
+def test_rtt_is_halved_and_says_so() -> None:
+    link = {"between": ["client.a", "server.a"], "rate": "1mbit", "rtt": "18.6ms"}
+    resolved = resolve(
+        Experiment.model_validate({"name": "x", "hosts": {"client": {}, "server": {}}, "links": {"a": link}})
+    )
+    assert resolved.data["links"][0]["backward"]["delay_ns"] == 9_300_000
+    assert resolved.description["links"]["a"]["delay"] == "9300us"
+    assert resolved.origins["links.a.delay"] == "derived from rtt"
+
+
+def test_a_trace_is_read_beside_the_description(tmp_path: Path) -> None:
+    (tmp_path / "lte.trace").write_text("1\n1\n4\n10\n")
+    (tmp_path / "x.yaml").write_text(
+        "name: x\nhosts: {a: {}, b: {}}\nlinks: {l: {between: [a.e, b.e], trace: lte.trace}}\n"
+        "flows: {f: {from: a, to: b}}\n"
+    )
+    data = load(tmp_path / "x.yaml")[0].resolve().data
+    trace = data["links"][0]["forward"]["trace"]
+    assert trace["opportunities_ns"] == [0, 1_000_000, 1_000_000, 4_000_000]
+    assert trace["period_ns"] == 10_000_000
+    assert data["links"][0]["forward"]["rate_bps"] is None
+    assert data["flows"][0]["paths"][0]["rate_bps"] == 4_800_000
+
+
+def test_patterns_directions_and_parallel_flows() -> None:
+    def ids(**flow: object) -> list[str]:
+        topology = {"star": {"n": 4, "rate": "1mbit"}}
+        description = {"name": "x", "topology": topology, "flows": {"f": flow}}
+        return [flow["id"] for flow in resolve(Experiment.model_validate(description)).data["flows"]]
+
+    assert ids(**{"from": "h1", "to": "h2", "parallel": 2, "direction": "both"}) == [
+        "f.up.1",
+        "f.up.2",
+        "f.down.1",
+        "f.down.2",
+    ]
+    assert len(ids(pattern="all_to_all", hosts=["h[1-4]"])) == 12
+    assert ids(pattern="incast", hosts=["h[1-4]"], to="h3") == ["f.h1-h3", "f.h2-h3", "f.h4-h3"]
+    assert ids(pattern="stride", hosts=["h[1-4]"], stride=2) == ["f.h1-h3", "f.h2-h4", "f.h3-h1", "f.h4-h2"]
+    permutation = ids(pattern="permutation", hosts=["h[1-4]"])
+    pairs = [name.removeprefix("f.").split("-") for name in permutation]
+    assert sorted(receiver for _, receiver in pairs) == ["h1", "h2", "h3", "h4"]
+    assert all(sender != receiver for sender, receiver in pairs)
+
+
+def test_a_fat_tree_spreads_flows_over_equal_routes() -> None:
+    flow = {"pattern": "permutation", "hosts": ["h[1-16]"], "path_manager": {"n_diff_ports": {"subflows": 4}}}
+    description = {"name": "x", "topology": {"fattree": {"k": 4, "rate": "100mbit"}}, "flows": {"f": flow}}
+    data = resolve(Experiment.model_validate(description)).data
+    assert (len(data["hosts"]), len(data["nodes"]), len(data["links"])) == (16, 20, 48)
+    longest = max(data["flows"], key=lambda flow: len(flow["paths"][0]["hops"]))
+    assert len(longest["paths"]) == 4
+    assert len({json.dumps(path["hops"]) for path in longest["paths"]}) == 4
+    assert longest["ceiling_bps"] == 100_000_000 * 1424 // 1514
+
+
+@pytest.mark.parametrize(
+    ("topology", "hosts", "links"),
+    [
+        ({"dumbbell": {"left": 2, "right": 3, "bottleneck": {"rate": "5mbit"}, "access": {"rate": "1gbit"}}}, 5, 6),
+        ({"full_mesh": {"n": 4, "rate": "1mbit"}}, 4, 6),
+        ({"star": {"n": 3}}, 3, 3),
+    ],
+)
+def test_generators(topology: dict[str, object], hosts: int, links: int) -> None:
+    data = resolve(Experiment.model_validate({"name": "x", "topology": topology})).data
+    assert (len(data["hosts"]), len(data["links"])) == (hosts, links)
+
+
+def test_generated_links_can_be_changed_by_name() -> None:
+    description = {
+        "name": "x",
+        "topology": {"parallel_links": {"n": 2, "rate": "1mbit", "delay": "10ms"}},
+        "links": {"link2": {"rtt": "50ms"}},
+    }
+    first, second = resolve(Experiment.model_validate(description)).data["links"]
+    assert (first["forward"]["delay_ns"], second["forward"]["delay_ns"]) == (10_000_000, 25_000_000)
+    assert second["forward"]["rate_bps"] == 1_000_000
+
+
+def test_python_objects_make_the_same_experiment() -> None:
+    built = Experiment(
+        name="x",
+        hosts={"a": Host(), "b": Host(mptcp=False)},
+        links={"l": Link(between=["a.e", "b.e"], rate=Rate(1_500_000), queue={"limit": "1bdp", "discipline": "codel"})},
+        flows={"f": Flow(from_="a", to="b", cc=["lia"])},
+    )
+    again = Experiment.from_yaml(built.to_yaml())
+    assert again == built
+    assert "rate: 1500kbit" in built.to_yaml()
+    assert resolve(again).data["links"] == resolve(built).data["links"]
+    assert resolve(built).origins["links.l.rate"] == "given"
+
+
+def test_words_for_a_running_experiment(two_paths: Path) -> None:
+    resolved = load(two_paths)[0].resolve()
+    assert parse_action("down: client.wlan0", resolved) == {"kind": "interface_down", "interface": "client.wlan0"}
+    assert parse_action({"backup": "client.wwan0"}, resolved)["on"] is True
+    changed = parse_action("set: lte, delay: {forward: 20ms}, queue: 1bdp", resolved)
+    assert changed["forward"]["delay_ns"] == 20_000_000
+    assert changed["forward"]["queue"]["limit_bytes"] == 60_000
+    assert changed["backward"]["delay_ns"] == 30_000_000
+    with pytest.raises(Exception, match="did you mean 'client.wlan0'"):
+        parse_action("down: client.wlan", resolved)
+    with pytest.raises(Exception, match="stands for 2 actions"):
+        parse_action("down: [client.wlan0, client.wwan0]", resolved)
