@@ -18,6 +18,22 @@ CBR_BPS = 1_000_000.0
 CBR_BYTES = 1250
 
 
+def host(name: str) -> Json:
+    behaviour = {
+        "name": "mainline",
+        "failed_after": "stale",
+        "stale_intervals": 4,
+        "reinjection": "on_stale",
+        "reinject_whole_queue": True,
+        "path_manager_delay_ns": 0,
+        "subflow_order": "oldest_first",
+    }
+    tcp = {"syn_retries": 3, "syn_linear_timeouts": 4, "checksum": False, "initial_window_segments": 10}
+    buffers = {"rcvbuf_bytes": 6291456, "sndbuf_bytes": 4194304}
+    stack = {"stack": "backend", "mptcp": True, "one_at_a_time": False, "first_hop": "network"}
+    return {"id": name, **stack, **tcp, **buffers, "behaviour": behaviour}
+
+
 def direction(rate_bps: int | None = 4_000_000, delay_ns: int = 20_000_000) -> Json:
     queue = {"kind": "drop_tail", "limit_packets": 100, "limit_bytes": None}
     return {
@@ -38,10 +54,10 @@ def link(name: str, a: str, b: str, rate_bps: int = 4_000_000) -> Json:
     return {**ends, "forward": direction(rate_bps), "backward": direction(rate_bps)}
 
 
-def interface(name: str, subnet: int, host: int) -> Json:
-    addresses = {"ipv4": f"10.1.{subnet}.{host}/24", "ipv6": f"fd00:1:{subnet}::{host}/64"}
+def interface(name: str, link_id: str, subnet: int, number: int) -> Json:
+    addresses = {"ipv4": f"10.1.{subnet}.{number}/24", "ipv6": f"fd00:1:{subnet}::{number}/64"}
     node = name.split(".")[0]
-    return {"id": name, "node": node, "link": "", "subnet": subnet, **addresses, "mtu_bytes": 1500, "up": True}
+    return {"id": name, "node": node, "link": link_id, "subnet": subnet, **addresses, "mtu_bytes": 1500, "up": True}
 
 
 def path(name: str, local: str, remote: str, ceiling_bps: int | None = 3_700_000) -> Json:
@@ -84,15 +100,15 @@ def resolved(**changes: Any) -> Json:
         "parameters": {"n": 1},
         "duration_ns": int(END_S * S),
         "vary": {"start_ns": 0, "rtt_ppm": 0},
-        "hosts": [{"id": "client"}, {"id": "server"}],
+        "hosts": [host("client"), host("server")],
         "nodes": [],
         "interfaces": [
-            interface("client.wlan0", 1, 1),
-            interface("client.wwan0", 2, 1),
-            interface("server.eth0", 1, 2),
-            interface("server.eth1", 2, 2),
+            interface("client.wlan0", "wifi", 1, 1),
+            interface("client.wwan0", "lte", 2, 1),
+            interface("server.eth0", "wifi", 1, 2),
+            interface("server.eth1", "lte", 2, 2),
         ],
-        "subnets": [],
+        "subnets": [{"id": n, "ipv4": f"10.1.{n}.0/24", "ipv6": f"fd00:1:{n}::/64"} for n in (1, 2)],
         "media": [],
         "links": [link("wifi", "client.wlan0", "server.eth0"), link("lte", "client.wwan0", "server.eth1")],
         "flows": [

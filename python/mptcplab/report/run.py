@@ -11,8 +11,8 @@ from mptcplab.plots.marks import in_words
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.report.verdict import sentences
-from mptcplab.results import METRICS, Bundle, RunData
-from mptcplab.results.entities import Json, entities
+from mptcplab.results import METRICS, Bundle, Evaluation, RunData
+from mptcplab.results.entities import Json
 from mptcplab.results.table import Kind
 
 MOST_ROWS = 200
@@ -114,7 +114,7 @@ def _links(record: Json, run: RunData) -> Grid:
 
 def _all_metrics(record: Json, run: RunData) -> Grid:
     """Every metric of every entity, with the reason where there is no value."""
-    known = entities(run.resolved)
+    known = Evaluation(run).entities
     rows = []
     for path, values in record["metrics"].items():
         for name, value in values.items():

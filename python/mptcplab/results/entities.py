@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +25,16 @@ class Entity:
     flow: str | None = None
 
 
-def entities(resolved: Json) -> dict[str, Entity]:
-    """Every entity of the experiment by path. A group of flows and a compound event stand for their members."""
+def entities(resolved: Json, injected: Sequence[str] = ()) -> dict[str, Entity]:
+    """Every entity of the experiment by path. A group of flows and a compound event stand for their members.
+
+    ``injected``: ids of events that came up while it ran.
+    """
     found = [Entity("run", "run"), *_flows(resolved), *_subflows(resolved), *_links(resolved)]
     found += [Entity(f"interfaces.{interface['id']}", "interface") for interface in resolved["interfaces"]]
+    found += [Entity(f"{kind}.{node['id']}", "node") for kind in ("hosts", "nodes") for node in resolved[kind]]
     found += [Entity(path, "probe") for path in _probe_paths(resolved)]
-    found += _events(resolved)
+    found += _events(resolved, injected)
     return {entity.path: entity for entity in found}
 
 
@@ -75,17 +80,17 @@ def _links(resolved: Json) -> list[Entity]:
 
 
 def _probe_paths(resolved: Json) -> list[str]:
-    probed = [
-        flow
-        for flow in resolved["flows"]
-        if flow["app"]["kind"] == "probe" or resolved["measure"]["probe_rtt_ns"] is not None
-    ]
-    return list(dict.fromkeys(f"probes.{path['local']}-{path['remote']}" for flow in probed for path in flow["paths"]))
+    """Probe flows under their own name, the probes of ``measure`` under that of each path."""
+    found = [f"probes.{flow['id']}" for flow in resolved["flows"] if flow["app"]["kind"] == "probe"]
+    if resolved["measure"]["probe_rtt_ns"] is not None:
+        paths = [path for flow in resolved["flows"] for path in flow["paths"]]
+        found += dict.fromkeys(f"probes.{path['local']}-{path['remote']}" for path in paths)
+    return found
 
 
-def _events(resolved: Json) -> list[Entity]:
+def _events(resolved: Json, injected: Sequence[str]) -> list[Entity]:
     found = []
-    for name, events in event_members(resolved).items():
+    for name, events in (event_members(resolved) | {event: (event,) for event in injected}).items():
         found.append(Entity(f"events.{name}", "event", events))
         found += [
             Entity(f"events.{name}.flows.{flow['id']}", "event", events, flow["id"]) for flow in resolved["flows"]

@@ -26,7 +26,7 @@ class Evaluation:
     @cached_property
     def entities(self) -> dict[str, Entity]:
         """The entities of the run by path."""
-        return entities(self.run.resolved)
+        return entities(self.run.resolved, [h.id for h in self.run.happenings if h.injected])
 
     def value(self, path: str, name: str) -> Value:
         """A metric of an entity: a counter's value at the end, a gauge's mean, or what is derived.

@@ -19,7 +19,7 @@ from mptcplab.results.evaluation import Evaluation
 from mptcplab.results.run_data import Absent, Value
 from mptcplab.results.table import METRICS, metrics_of, nearest
 
-ROOTS = ("flows", "links", "interfaces", "probes", "events", "run")
+ROOTS = ("flows", "links", "interfaces", "hosts", "nodes", "probes", "events", "run")
 _PATH = re.compile(rf"(?<![\w.])(?:{'|'.join(ROOTS)})(?:\.[\w:@+]+(?:-[\w:@+]+)*)+")
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {

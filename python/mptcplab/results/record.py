@@ -70,7 +70,14 @@ def _subflows(run: RunData, flow: str) -> list[Json]:
         subflows: list[Json] = result["subflows"]
         return subflows
     used = result["path"]
-    return [{"id": 0, **{key: used[key] for key in ("local", "remote", "link")}, "bytes": _bytes(run, flow)}]
+    ends = {end: _address(run, used[end]) for end in ("local", "remote")}
+    return [{"id": 0, **ends, "link": used["link"], "bytes": _bytes(run, flow)}]
+
+
+def _address(run: RunData, interface: str) -> str:
+    """The address of an interface; what is none of the description's is an address already."""
+    addresses = {i["id"]: i["ipv4"] or i["ipv6"] for i in run.resolved["interfaces"]}
+    return str(addresses.get(interface) or interface).split("/")[0]
 
 
 def _bytes(run: RunData, flow: str) -> int:
