@@ -1,0 +1,130 @@
+"""The pages of the documentation, taken apart: fenced blocks, command lines, links.
+
+A fenced ``yaml`` block is a whole description if it has a name. ``title=FILE`` after the language writes the block to
+that file, beside the other blocks of its page; ``fragment`` marks the few that are only a part. In ``sh`` blocks,
+``exit=1`` says how the commands end; in ``python`` blocks, ``needs=PACKAGE`` names what else has to be installed.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+RESULTS = ROOT / "docs" / "results.md"
+DESCRIPTIONS = sorted(EXAMPLES.glob("*.yaml"))
+SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+
+FENCE = re.compile(r"^( *)```(\w+)([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+INLINE_CODE = re.compile(r"(?<!`)`(mptcplab [^`\n]+)`(?!`)")
+MARKDOWN_LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+SHELL_OPERATORS = {"|", "||", "&&", ";", ">", ">>", "<"}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: Path
+    line: int
+    language: str
+    info: str
+    text: str
+
+    @property
+    def title(self) -> str | None:
+        """The file that the block is, if it says so."""
+        match = re.search(r"title=(\S+)", self.info)
+        return match[1] if match else None
+
+    @property
+    def needs(self) -> str | None:
+        """A package that the block imports and mptcplab does not."""
+        match = re.search(r"needs=(\w+)", self.info)
+        return match[1] if match else None
+
+    @property
+    def exit_status(self) -> int:
+        """How the commands of the block end."""
+        match = re.search(r"exit=(\d+)", self.info)
+        return int(match[1]) if match else 0
+
+    @property
+    def is_description(self) -> bool:
+        """Whether it is a whole description."""
+        return self.language == "yaml" and re.search(r"^name:", self.text, re.MULTILINE) is not None
+
+    @property
+    def place(self) -> str:
+        """Page and line."""
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    return [_block(page, text, match) for match in FENCE.finditer(text)]
+
+
+def _block(page: Path, text: str, match: re.Match[str]) -> Block:
+    line = text.count("\n", 0, match.start()) + 1
+    return Block(page, line, match[2], match[3], re.sub(f"^{match[1]}", "", match[4], flags=re.MULTILINE))
+
+
+ALL_BLOCKS = [block for page in TEXTS for block in blocks(page)]
+DOCUMENTED = [block for block in ALL_BLOCKS if block.is_description]
+
+
+def write_with_page(block: Block, directory: Path) -> Path:
+    """Writes the files of a block's page and then the block itself, whose path it gives."""
+    for other in blocks(block.page):
+        if other.title and not other.is_description:
+            (directory / other.title).write_text(other.text, encoding="utf-8")
+    path = directory / (block.title or "documented.yaml")
+    path.write_text(block.text, encoding="utf-8")
+    return path
+
+
+def command_lines(text: str) -> Iterator[list[str]]:
+    """The arguments of every ``mptcplab`` in lines of shell, whose operators stand between spaces."""
+    for line in text.replace("\\\n", " ").splitlines():
+        words = shlex.split(line.removeprefix("$ "), comments=True) if "mptcplab" in line else []
+        while words:
+            end = next((index for index, word in enumerate(words) if word in SHELL_OPERATORS), len(words))
+            if words[0].rpartition("/")[2] == "mptcplab":
+                yield words[1:end]
+            words = words[end + 1 :]
+
+
+def documented_commands() -> Iterator[tuple[str, list[str]]]:
+    """Every command line of pages and examples, with where it stands."""
+    for block in ALL_BLOCKS:
+        if block.language in ("sh", "console"):
+            yield from ((block.place, arguments) for arguments in command_lines(block.text))
+    for page in TEXTS:
+        for match in INLINE_CODE.finditer(page.read_text(encoding="utf-8")):
+            yield from ((page.name, arguments) for arguments in command_lines(match[1]))
+    for example in DESCRIPTIONS:
+        lines = example.read_text(encoding="utf-8").splitlines()
+        comments = "\n".join(line.removeprefix("#").strip() for line in lines if line.startswith("#"))
+        yield from ((example.name, arguments) for arguments in command_lines(comments))
+
+
+def links(page: Path) -> list[str]:
+    """The targets of a page's links within the repository."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    return [target for target in MARKDOWN_LINK.findall(text) if "://" not in target]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as forges make them."""
+    titles = HEADING.findall(page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}

@@ -1,0 +1,65 @@
+"""What the documentation tells people to type works: command lines exist, the tutorial runs from top to bottom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from documentation import EXAMPLES, RESULTS, TUTORIAL, Block, blocks, command_lines, documented_commands
+from mptcplab.cli import app
+from mptcplab.errors import MptcplabError
+from typer.testing import CliRunner
+
+
+def run(arguments: list[str]) -> tuple[int, str]:
+    """Exit status and text of a command line, as the program would end."""
+    result = CliRunner().invoke(app, arguments)
+    if isinstance(result.exception, MptcplabError):
+        return result.exception.exit_status, str(result.exception)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def options_of(command: Any) -> set[str]:
+    return {"-h", "--help"}.union(*((*parameter.opts, *parameter.secondary_opts) for parameter in command.params))
+
+
+@pytest.mark.parametrize(
+    ("where", "arguments"),
+    list(documented_commands()),
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_documented_command_line_exists(where: str, arguments: list[str]) -> None:
+    program: Any = typer.main.get_group(app)
+    is_command = not arguments[0].startswith("-")
+    assert not is_command or arguments[0] in program.commands, where
+    options = {word.partition("=")[0] for word in arguments if word.startswith("-")}
+    assert options <= options_of(program.commands[arguments[0]] if is_command else program), where
+
+
+def test_tutorial_works_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "tutorial"}
+    for block in blocks(TUTORIAL):
+        if block.title:
+            Path(block.title).write_text(block.text, encoding="utf-8")
+        elif block.language == "sh":
+            for arguments in command_lines(block.text):
+                status, output = run(arguments)
+                assert status == block.exit_status, f"{block.place}: {output}"
+        elif block.language == "python":
+            exec(compile(block.text, block.place, "exec"), names)
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in blocks(RESULTS) if block.language == "python"], ids=lambda block: block.place
+)
+def test_results_are_read_as_documented(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if block.needs:
+        pytest.importorskip(block.needs)
+    monkeypatch.chdir(tmp_path)
+    assert run(["run", str(EXAMPLES / "failing-link.yaml")])[0] == 0
+    exec(compile(block.text, block.place, "exec"), {})
