@@ -1,4 +1,4 @@
-"""Runs experiments: which seeds, in which order, several at a time, each into a bundle; what is done is not run again."""
+"""Runs experiments: which seeds, in which order, several at a time, each into a bundle; what is done stays."""
 
 from __future__ import annotations
 
