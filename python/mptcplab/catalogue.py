@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,30 +11,41 @@ from mptcplab.errors import SpecError
 from mptcplab.experiment import members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from mptcplab.experiment import Member
 
 PAPERS = Path(__file__).parent / "papers"
 
 
-def find(spec: str) -> list[Member]:
+def find(spec: str, changes: Mapping[str, str] | None = None) -> list[Member]:
     """The experiments that ``spec`` means: all of a file, or those of the catalogue with that name or prefix.
 
-    Raises SpecError if there is none.
+    ``changes`` (description path or parameter -> YAML) are made to each. Raises SpecError if there is none.
     """
     if _is_path(spec):
-        return members(Path(spec))
-    found = [member for member in catalogue(spec.split("/")[0]) if _is_under(member.name, spec)]
+        return members(Path(spec), changes)
+    paper = spec.split("/")[0]
+    found = [member for member in catalogue(paper, changes) if _is_under(member.name, spec)]
+    if not found and changes and any(_is_under(member.name, spec) for member in catalogue(paper)):
+        names = ", ".join(f"--set {key}" for key in changes)
+        raise SpecError(f"with {names} no experiment is called {spec!r}", allowed=f"a prefix of the name, as {paper!r}")
     if not found:
         raise _unknown(spec)
     return found
 
 
-def catalogue(paper: str | None = None) -> list[Member]:
-    """Every experiment of the catalogue, or of one paper, in the order of the files."""
-    folders = [PAPERS / paper] if paper else sorted(folder for folder in PAPERS.iterdir() if folder.is_dir())
-    return [member for folder in folders for file in sorted(folder.glob("*.yaml")) for member in members(file)]
+def catalogue(paper: str | None = None, changes: Mapping[str, str] | None = None) -> list[Member]:
+    """Every experiment of the catalogue, or of one paper, in natural order: A.1, A.2, A.10, B.1."""
+    folders = [PAPERS / paper] if paper else [folder for folder in PAPERS.iterdir() if folder.is_dir()]
+    files = [file for folder in folders for file in sorted(folder.glob("*.yaml"))]
+    found = [member for file in files for member in members(file, changes)]
+    return sorted(found, key=lambda member: _natural_order(member.name))
+
+
+def _natural_order(name: str) -> list[str | int]:
+    """Texts and numbers in turn, so that numbers are compared as numbers."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", name)]
 
 
 def _is_path(spec: str) -> bool:
