@@ -28,19 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "runner": {"errors", "experiment", "backends", "results"},
     "doctor": {"errors", "backends", "_core"},
     "reference": {"experiment", "results", "errors"},
-    "cli": {
-        "errors",
-        "experiment",
-        "catalogue",
-        "picture",
-        "runner",
-        "results",
-        "plots",
-        "report",
-        "backends",
-        "doctor",
-        "units",
-    },
+    "cli": {"errors", "experiment", "catalogue", "picture", "runner", "results", "plots", "report", "backends", "doctor", "units"},
 }
 
 

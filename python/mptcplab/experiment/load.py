@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import itertools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -119,9 +119,8 @@ class _Family:
     @property
     def folder(self) -> str:
         """What the names of all members begin with, up to a slash; the name itself if there is only one."""
-        if len(self.names) == 1:
-            return self.names[0]
-        return os.path.commonpath(self.names)
+        steps = zip(*(name.split("/") for name in self.names), strict=False)
+        return "/".join(step[0] for step in itertools.takewhile(lambda step: len(set(step)) == 1, steps))
 
     def members(self, *, unique: bool) -> list[Member]:
         """The members. A family whose folder is not unique is named after its first and last member."""
