@@ -26,6 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "plots": {"results", "metrics", "errors"},
     "report": {"results", "metrics", "plots", "picture", "errors", "units"},
     "runner": {"errors", "experiment", "backends", "results"},
+    "families": {"experiment", "results"},
     "doctor": {"errors", "backends", "_core"},
     "reference": {"experiment", "results", "errors"},
     "cli": {
@@ -34,6 +35,7 @@ ALLOWED: dict[str, set[str]] = {
         "doctor",
         "errors",
         "experiment",
+        "families",
         "metrics",
         "picture",
         "plots",
