@@ -4,8 +4,6 @@ BIN     := $(VENV)/bin
 RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
 PYTHON_FILES := python tests benches examples
 
-export PYTHONWARNINGS ?= default
-
 .DEFAULT_GOAL := help
 .PHONY: help build demo test check fast-test format bench soak schema clean
 
@@ -21,7 +19,7 @@ $(VENV)/.python: pyproject.toml scripts/prepare
 	touch $@
 
 $(VENV)/.built: $(VENV)/.python $(RUST)
-	. $(BIN)/activate && maturin develop --quiet --release
+	. $(BIN)/activate && PIP_QUIET=1 maturin develop --quiet --release
 	touch $@
 
 demo: build  ## a UDP flow over a link that fails and returns: a table, a picture, a report

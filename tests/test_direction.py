@@ -28,7 +28,20 @@ ALLOWED: dict[str, set[str]] = {
     "runner": {"errors", "experiment", "backends", "results"},
     "doctor": {"errors", "backends", "_core"},
     "reference": {"experiment", "results", "errors"},
-    "cli": {"errors", "experiment", "catalogue", "picture", "runner", "results", "plots", "report", "backends", "doctor", "units"},
+    "cli": {
+        "backends",
+        "catalogue",
+        "doctor",
+        "errors",
+        "experiment",
+        "metrics",
+        "picture",
+        "plots",
+        "report",
+        "results",
+        "runner",
+        "units",
+    },
 }
 
 

@@ -25,8 +25,11 @@ NODE_HEIGHT = 40
 MARGIN = 24
 
 STYLE = """
-.topology { --ink: #1a1a1a; --paper: #ffffff; --host: #dbe9f6; --node: #efe7d6; --soft: #667; font: 12px system-ui, sans-serif }
-@media (prefers-color-scheme: dark) { .topology { --ink: #e8e8e8; --paper: #16181c; --host: #23405c; --node: #4a412e; --soft: #a9b } }
+.topology { --ink: #1a1a1a; --paper: #ffffff; --host: #dbe9f6; --node: #efe7d6; --soft: #667 }
+.topology { font: 12px system-ui, sans-serif }
+@media (prefers-color-scheme: dark) {
+  .topology { --ink: #e8e8e8; --paper: #16181c; --host: #23405c; --node: #4a412e; --soft: #a9b }
+}
 .topology .node { fill: var(--node); stroke: var(--ink) }
 .topology .host { fill: var(--host) }
 .topology .link { fill: none; stroke: var(--soft); stroke-width: 1.5 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,17 +27,17 @@ def command(
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is done already.")] = False,
     as_json: As_json = False,
 ) -> None:
-    """Run experiments. What is done already in --out is not run again; exit status 1 says that an expectation did not hold."""
+    """Run experiments; what is done already in --out is not run again. Exit status 1: an expectation did not hold."""
     from mptcplab.cli.output import print_json
     from mptcplab.cli.progress import progress
     from mptcplab.cli.specs import resolved
     from mptcplab.results import summary
     from mptcplab.runner import execute, plan
 
-    experiments = [member.experiment for member in resolved(spec, settings)]
+    experiments = [experiment.data for experiment in resolved(spec, settings)]
     work = plan(experiments, on, seed=seed, repeat=repeat, out=out, fresh=fresh)
     with progress(work) as observer:
-        bundles = execute(work, observer, workers=jobs)
+        bundles = execute(work, observer, workers=jobs or os.cpu_count() or 1)
     if as_json:
         print_json(summary(bundles))
     else:
@@ -54,12 +55,15 @@ def end_with_status_of(bundles: list[Bundle]) -> None:
 
 def _show(bundles: list[Bundle], reused: int) -> None:
     from mptcplab.cli.outcome import print_chart, print_expectations, print_outcome
-    from mptcplab.cli.output import REMARKS
+    from mptcplab.cli.output import print_remark
 
     print_outcome(bundles)
     if len(bundles) == 1:
         print_chart(bundles[0])
     print_expectations(bundles)
     if reused:
-        REMARKS.print(f"{reused} of {len(bundles)} runs were done already (--fresh runs them again)", style="dim")
-    REMARKS.print(f"report: mptcplab report {bundles[0].path}", style="dim")
+        print_remark(f"{reused} of {len(bundles)} runs were done already (--fresh runs them again)")
+    if len(bundles) == 1:
+        print_remark(f"report: mptcplab report {bundles[0].path}")
+    else:
+        print_remark(f"side by side: mptcplab compare {' '.join(dict.fromkeys(str(b.path.parent) for b in bundles))}")

@@ -68,7 +68,7 @@ class Model(BaseModel):
         reference = handler(schema)
         for name, field in handler.resolve_ref_schema(reference).get("properties", {}).items():
             if text := _field_texts(cls).get(name):
-                field.setdefault("description", text)
+                field["description"] = text
         return reference
 
     def dumped(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from mptcplab.experiment import overrides, profiles
 from mptcplab.experiment.base import Model, Name
 from mptcplab.experiment.events import Event
 from mptcplab.experiment.family import Combination, chosen, combinations, member_name
+from mptcplab.experiment.family_metrics import FamilyMetric, family_metrics
 from mptcplab.experiment.flows import Flow
 from mptcplab.experiment.generators import Topology, expanded
 from mptcplab.experiment.hosts import Host, NetworkNode
@@ -26,20 +27,6 @@ from mptcplab.units import Duration, Quantity
 
 # These describe the family, not a member: references in them stay as they are.
 _OF_THE_FAMILY = ("parameters", "exclude", "reference", "family")
-
-
-class FamilyMetric(Model):
-    """A metric over the members of a family."""
-
-    id: Name
-    """Its name."""
-    ratio: str | None = Field(
-        None, description="this metric, over the reference member's", examples=["flows.bulk.goodput_bps"]
-    )
-    argmax: str | None = Field(None, description="the value of `over` with the largest of this metric")
-    crossover: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
-    """The value of `over` where the first metric passes the second."""
-    over: str | None = Field(None, description="the parameter that varies", examples=["n"])
 
 
 class Published(Model):
@@ -175,6 +162,7 @@ class Experiment(Model):
             experiment = handler(tree.plain())
         except ValidationError as error:
             raise first_problem(error, tree) from None
+        family_metrics(wanted.template)
         experiment._template, experiment._tree = wanted.template, tree
         experiment._assignment = wanted.combination.values
         return experiment

@@ -122,6 +122,15 @@ class App(Model):
     def _bare_name(cls, data: Any) -> Any:
         return {data: {}} if isinstance(data, str) else data
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        reference = super().__get_pydantic_json_schema__(schema, handler)
+        full = handler.resolve_ref_schema(reference)
+        whole = dict(full)
+        full.clear()
+        full.update({"anyOf": [{"enum": ["bulk", "probe", "iperf3"]}, whole]})  # those that need no settings
+        return reference
+
     @model_validator(mode="after")
     def _one_kind(self) -> App:
         one_of(self, list(type(self).model_fields), "app")
@@ -194,16 +203,24 @@ class PathManager(Model):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        subflows = {
-            "type": "object",
-            "properties": {"subflows": {"type": "integer", "minimum": 1, "description": "how many"}},
-        }
+        subflows = {"type": "integer", "minimum": 1, "maximum": 64, "description": "subflows per pair of addresses"}
+        settings = {"n_diff_ports": {"subflows": subflows}}
         with_settings = {
-            "type": "object",
-            "properties": {"n_diff_ports": subflows | {"description": "several subflows per pair of addresses"}},
-            "additionalProperties": False,
+            name: {
+                "type": "object",
+                "properties": settings.get(name, {}),
+                "additionalProperties": False,
+                "description": f"settings of {name}",
+            }
+            for name in algorithms.PATH_MANAGER.names
         }
-        return {"anyOf": [{"enum": list(algorithms.PATH_MANAGER.names)}, {"type": "string"}, with_settings]}
+        return {
+            "anyOf": [
+                {"enum": list(algorithms.PATH_MANAGER.names)},
+                {"type": "string"},
+                {"type": "object", "properties": with_settings, "additionalProperties": False, "maxProperties": 1},
+            ]
+        }
 
 
 class Flow(Model):

@@ -1,7 +1,16 @@
 """Results: the metric table, tables, bundles, expectations, aggregates and the summary document."""
 
 from mptcplab.results.aggregates import Crossing, Spread, aggregates, argmax, crossover, ratio, spread
-from mptcplab.results.bundle import Bundle, BundleError, BundleWriter, bundle_path, digest, done_bundles, find
+from mptcplab.results.bundle import (
+    Bundle,
+    BundleError,
+    BundleWriter,
+    bundle_path,
+    digest,
+    done_bundles,
+    find,
+    read_data,
+)
 from mptcplab.results.entities import Entity, entities
 from mptcplab.results.environment import environment
 from mptcplab.results.evaluation import Evaluation
@@ -51,6 +60,7 @@ __all__ = [
     "metrics_of",
     "named_in_papers",
     "ratio",
+    "read_data",
     "recoveries",
     "run_summary",
     "spread",
