@@ -173,7 +173,7 @@ pub struct Path {
     pub local: String,
     /// Interface of the receiver.
     pub remote: String,
-    /// The links, from `local` to `remote`.
+    /// The links from `local` to the host that has `remote`, on whichever of its interfaces they end.
     pub hops: Vec<Hop>,
     /// The smallest rate on the way; `None` if all are unbounded.
     #[serde(deserialize_with = "Option::deserialize")]
@@ -206,6 +206,9 @@ pub enum HopDirection {
 }
 
 impl HopDirection {
+    /// In the order in which a link's directions are numbered.
+    pub const BOTH: [Self; 2] = [Self::Forward, Self::Backward];
+
     /// The word of the JSON and of metric names.
     pub fn name(self) -> &'static str {
         match self {

@@ -260,7 +260,8 @@ impl<'a> Declared<'a> {
         self.validate_hops(place, path)
     }
 
-    /// The hops lead from the local interface to the remote one, through nodes that forward.
+    /// The hops lead from the local interface to the host of the remote one, through nodes that forward.
+    /// A host answers for all its addresses, so they may end at another of its interfaces (RFC 1122, section 3.3.4.2: weak end system).
     fn validate_hops(&self, place: &str, path: &Path) -> Validity {
         let place = format!("{place}.hops");
         let mut reached: Option<&String> = None;
@@ -281,10 +282,11 @@ impl<'a> Declared<'a> {
             reached = Some(far);
         }
         match reached {
-            Some(end) if *end == path.remote => Ok(()),
+            Some(end) if self.node_of(end) == self.node_of(&path.remote) => Ok(()),
             end => {
                 let end = end.map_or("no hops", |end| end.as_str());
-                refuse(place, end, format!("links up to {}", path.remote))
+                let allowed = format!("links up to {} or to its host", path.remote);
+                refuse(place, end, allowed)
             }
         }
     }

@@ -6,7 +6,6 @@
 mod apps;
 mod check;
 mod event_queue;
-mod forwarding;
 mod network;
 mod packet;
 mod sampling;

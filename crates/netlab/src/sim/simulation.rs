@@ -89,8 +89,8 @@ impl Simulation {
         if !missing.is_empty() {
             return Err(SimulationError::Unsupported(missing));
         }
-        let network = Network::new(&experiment, seed)?;
-        let Applications { apps, probe_names } = Applications::new(&experiment, seed, &network);
+        let mut network = Network::new(&experiment, seed)?;
+        let Applications { apps, probe_names } = Applications::new(&experiment, seed, &mut network);
         let flow_ids: Vec<_> = experiment
             .flows
             .iter()
@@ -248,7 +248,7 @@ impl Simulation {
     fn settle(&mut self, fate: Fate) -> Result<(), TableError> {
         self.trace_hash.add(self.now, &fate);
         match fate {
-            Fate::Delivered { packet } => self.deliver(&packet),
+            Fate::Delivered { packet, .. } => self.deliver(&packet),
             Fate::Dropped { packet, .. } => {
                 self.apps[packet.application as usize].lose();
                 Ok(())
