@@ -126,7 +126,7 @@ def given(data: object, source: Source = GIVEN) -> Node:
         return Node([given(value, source) for value in data], source)
     if data is None or isinstance(data, (str, int, float, bool)):
         return Node(data, source)
-    raise SpecError(f"found {type(data).__name__}", allowed="texts, numbers, lists and mappings")
+    raise SpecError(f"found {kind_of(data)}, a {type(data).__name__}", allowed="texts, numbers, lists and mappings")
 
 
 def read(path: Path) -> Node:

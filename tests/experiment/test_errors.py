@@ -30,8 +30,8 @@ REPLACED = [
     (
         "delay:",
         "delai:",
-        "4:62: links.wifi.delai: unknown field 'delai', did you mean 'delay'?; allowed: profile, rate, delay, rtt, jitter, "
-        "reorder, loss, loss_at, queue, bdp_rtt, overhead, trace, medium, mtu, between",
+        "4:62: links.wifi.delai: unknown field 'delai', did you mean 'delay'?; "
+        "allowed: profile, rate, delay, rtt, jitter, reorder, loss, loss_at, queue, bdp_rtt, overhead, trace, medium, mtu, between",
     ),
     ("10mbit", "10mb", f"4:54: links.wifi.rate: '10mb' has the unknown unit 'mb'; allowed: {RATE}"),
     ("10mbit", "10", f"4:54: links.wifi.rate: 10 has no unit; allowed: {RATE}"),
@@ -126,7 +126,8 @@ REPLACED = [
     (
         "",
         "events: [{at: 9s, down: client.wlan9}]\n",
-        f"8:25: events.0.down: there is no interface 'client.wlan9', did you mean 'client.wlan0'?; allowed: {INTERFACES}",
+        "8:25: events.0.down: there is no interface 'client.wlan9', did you mean 'client.wlan0'?; "
+        f"allowed: {INTERFACES}",
     ),
     (
         "",

@@ -12,7 +12,7 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationEr
 from mptcplab import document
 from mptcplab.document import Node
 from mptcplab.experiment import overrides, profiles
-from mptcplab.experiment.base import Model, Name
+from mptcplab.experiment.base import Model, Name, plain
 from mptcplab.experiment.events import Event
 from mptcplab.experiment.family import Combination, chosen, combinations, member_name
 from mptcplab.experiment.family_metrics import FamilyMetric, family_metrics
@@ -23,7 +23,7 @@ from mptcplab.experiment.links import Link, Medium
 from mptcplab.experiment.measure import Measure, Vary
 from mptcplab.experiment.references import substituted
 from mptcplab.experiment.validation import first_problem, validated
-from mptcplab.units import Duration, Quantity
+from mptcplab.units import Duration
 
 # These describe the family, not a member: references in them stay as they are.
 _OF_THE_FAMILY = ("parameters", "exclude", "reference", "family")
@@ -59,7 +59,7 @@ class MemberOf:
     @classmethod
     def first(cls, data: object) -> MemberOf:
         """The first member of the family that `data` describes: a tree, or Python values."""
-        template = data if isinstance(data, Node) else document.given(_plain(data))
+        template = data if isinstance(data, Node) else document.given(plain(data))
         return cls(template, combinations(template)[0])
 
     def tree(self) -> Node:
@@ -79,15 +79,6 @@ class MemberOf:
 def _generated(tree: Node) -> Node:
     section = tree.child("topology")
     return expanded(tree, validated(Topology, section, ("topology",)), section) if section else tree
-
-
-def _plain(value: object) -> Any:
-    """Python values (models and quantities among them) as the data of a description."""
-    if isinstance(value, (Model, Quantity)):
-        return value.dumped()
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 class Experiment(Model):
@@ -186,7 +177,7 @@ class Experiment(Model):
         """A new experiment with other values at the given description paths: `{"links.wifi.delay": "20ms"}`."""
         template = self._template
         for key, value in changes.items():
-            change = overrides.Change(key, document.given(_plain(value)))
+            change = overrides.Change(key, document.given(plain(value)))
             template = (
                 change.on_family(template) if change.is_parameter(template) else change.on_member(template, self._tree)
             )
