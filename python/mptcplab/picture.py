@@ -85,9 +85,9 @@ def as_svg(experiment: Resolved) -> str:
             "viewBox": f"0 0 {width:.0f} {height:.0f}",
             "width": f"{width:.0f}",
             "role": "img",
+            "aria-label": f"Topology of {experiment['name']}: {len(places)} nodes, {len(experiment['links'])} links",
         },
     )
-    Xml.SubElement(svg, "title").text = f"Topology of {experiment['name']}"
     Xml.SubElement(svg, "style").text = STYLE
     _draw_links(svg, experiment, places)
     _draw_nodes(svg, experiment, places)
