@@ -62,6 +62,17 @@ pub enum Transport {
     Mptcp,
 }
 
+impl Transport {
+    /// The word of the JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+            Self::Mptcp => "mptcp",
+        }
+    }
+}
+
 /// What a flow sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]

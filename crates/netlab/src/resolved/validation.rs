@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 use super::{
-    Action, Application, Direction, Experiment, Flow, HopDirection, InvalidDirection, Link,
-    LinkDownBy, Path, SCHEMA, validate_overhead,
+    Action, Application, Direction, Experiment, Flow, HopDirection, InvalidDirection, Link, Path,
+    SCHEMA, validate_overhead,
 };
 
 /// The largest time, size or rate: 2^53, over 100 days in nanoseconds, which every JSON reader keeps exactly.
@@ -328,8 +328,8 @@ impl<'a> Declared<'a> {
             Action::AddressAdd { interface } | Action::AddressRemove { interface } => {
                 self.validate_address(&format!("{place}.interface"), interface)?;
             }
-            Action::LinkDown { link, by } | Action::LinkUp { link, by } => {
-                self.validate_link_down(place, link, *by)?;
+            Action::LinkDown { link, .. } | Action::LinkUp { link, .. } => {
+                self.links.find(format!("{place}.link"), link)?;
             }
             Action::SetLink {
                 link,
@@ -353,22 +353,6 @@ impl<'a> Declared<'a> {
             (None, None) => refuse(place, id, "an interface that was given an address"),
             _ => Ok(()),
         }
-    }
-
-    fn validate_link_down(&self, place: &str, link: &str, by: LinkDownBy) -> Validity {
-        let link = &self.experiment.links[self.links.find(format!("{place}.link"), link)?];
-        let has_port = [&link.a, &link.b].into_iter().any(|end| {
-            self.node_of(end)
-                .is_some_and(|node| !self.hosts.indices.contains_key(node))
-        });
-        if by == LinkDownBy::PortDown && !has_port {
-            return refuse(
-                format!("{place}.by"),
-                "port_down between two hosts",
-                "cut or drop_rule",
-            );
-        }
-        Ok(())
     }
 }
 
