@@ -70,7 +70,8 @@ def entry_of(member: Member) -> Entry:
 def _feature(where: str) -> str:
     """What is missing without whose it is: ``flows.bulk.transport: mptcp`` is ``transport: mptcp``."""
     field, colon, value = where.partition(": ")
-    return f"{field.rpartition('.')[2]}{colon}{value}"
+    name = field.rpartition(".")[2]
+    return name if field.startswith("measure.") else f"{name}{colon}{value}"
 
 
 def _natural_order(name: str) -> list[str | int]:
