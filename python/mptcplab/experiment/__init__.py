@@ -24,7 +24,8 @@ from mptcplab.experiment.inject import parse_action
 from mptcplab.experiment.links import GilbertElliott, Link, Loss, Medium, Queue
 from mptcplab.experiment.load import Member, load, members
 from mptcplab.experiment.measure import Measure, ProbeSettings, Vary
-from mptcplab.experiment.resolve import SCHEMA, Resolved, resolve
+from mptcplab.experiment.resolve import Resolved, resolve
+from mptcplab.experiment.resolved_form import SCHEMA, resolved_schema
 from mptcplab.experiment.schema import json_schema
 
 __all__ = [
@@ -63,4 +64,5 @@ __all__ = [
     "members",
     "parse_action",
     "resolve",
+    "resolved_schema",
 ]

@@ -83,7 +83,7 @@ class Model(BaseModel):
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         reference = handler(schema)
         for name, field in handler.resolve_ref_schema(reference).get("properties", {}).items():
-            if text := _field_texts(cls).get(name):
+            if text := field_texts(cls).get(name):
                 field["description"] = text
         return reference
 
@@ -109,7 +109,7 @@ def plain(value: object) -> Any:
 
 
 @cache
-def _field_texts(model: type[Model]) -> dict[str, str]:
+def field_texts(model: type[Model]) -> dict[str, str]:
     """The docstrings under the fields of a model; read from the source, so only when a schema is asked for."""
     texts: dict[str, str] = {}
     for origin in reversed(model.__mro__):
@@ -121,7 +121,7 @@ def _field_texts(model: type[Model]) -> dict[str, str]:
                     and isinstance(text, ast.Expr)
                     and isinstance(text.value, ast.Constant)
                 ):
-                    texts[ast.unparse(field.target)] = str(text.value.value)
+                    texts[ast.unparse(field.target)] = " ".join(str(text.value.value).split())
     return texts
 
 

@@ -41,7 +41,7 @@ class Published(Model):
     op: str | None = None
     """How the paper states it: =, ~, <, >."""
     source: str | None = None
-    """Where."""
+    """Where: the figure, table or section."""
     quote: str | None = None
     """The paper's words."""
     note: str | None = None
@@ -94,9 +94,9 @@ class Experiment(Model):
     title: str = ""
     """One line for people."""
     description: str = ""
-    """What it shows, and how."""
+    """What the experiment shows, and how."""
     notes: str | list[str] = ""
-    """Remarks."""
+    """Remarks; they have no effect."""
     profile: str | list[str] | None = Field(
         None, description="named defaults; of a list the later ones win", examples=["alenazi2019"]
     )
@@ -108,34 +108,35 @@ class Experiment(Model):
         None, description="the member that ratios are taken to", examples=[{"transport": "tcp"}]
     )
     family: list[FamilyMetric] = []
-    """Metrics over the family."""
+    """Metrics over the family, worked out after its runs."""
     topology: Topology | None = None
     """Hosts, nodes and links from a generator."""
     hosts: dict[Name, Host] = {}
-    """The ends of flows."""
+    """The ends of flows, by name."""
     nodes: dict[Name, NetworkNode] = {}
-    """Routers, switches and access points."""
+    """Routers, switches and access points, by name."""
     media: dict[Name, Medium] = {}
-    """Channels that links share."""
+    """Channels that links share, by name."""
     links: dict[Name, Link] = {}
-    """Links; their ends declare the interfaces."""
+    """Links, by name; their ends declare the interfaces."""
     reachability: Literal["declared", "all_pairs"] = "declared"
-    """`all_pairs`: any interface of a host is reached over each of its links, as with eight links and 64 pairs."""
+    """`declared`: a route exists only where the description has a path. `all_pairs`: any interface of a host is reached
+    over each of its links; eight parallel links then make 64 pairs and not 8."""
     flows: dict[Name, Flow] = {}
-    """What is sent."""
+    """What is sent, by name."""
     events: list[Event] = []
     """What happens while it is sent."""
     measure: Measure = Measure()
     """What is measured."""
     vary: Vary | Literal["none"] = Vary()
-    """What differs between seeds."""
+    """What differs between seeds; `none` makes repetitions copies."""
     expect: list[str] = Field([], description="conditions on metrics", examples=[["flows.bulk.goodput_bps > 6.8e6"]])
     duration: Duration = Duration("60s")
     """When the run ends, if its flows are not done before."""
     repetitions: Annotated[int, Field(ge=1)] | None = None
-    """Repetitions that the paper states."""
+    """How often the paper repeated it."""
     published: list[Published] = []
-    """What the paper found."""
+    """What a paper found; kept as given."""
     contradictions: list[str] = Field([], description="known contradictions of the paper", examples=[["C01"]])
 
     _template: Node = PrivateAttr()
