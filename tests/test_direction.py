@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "runner": {"errors", "experiment", "backends", "results"},
     "families": {"experiment", "results"},
     "doctor": {"errors", "backends", "_core"},
-    "reference": {"experiment", "results", "errors"},
+    "reference": {"algorithms", "catalogue", "document", "experiment", "results", "units"},
     "cli": {
         "backends",
         "catalogue",
