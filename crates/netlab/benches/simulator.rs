@@ -1,6 +1,6 @@
 //! Cost of one packet over one hop in the whole simulator, with either event queue.
 //!
-//! `parallel`: 8 hosts pairs with a link each. `chains`: 1000 links in 100 chains of 10, so that each packet takes ten hops.
+//! `parallel_8`: 8 pairs of hosts with a link each. `chains_1000`: 1000 links in 100 chains of 10, so that each packet takes ten hops.
 //! Every link carries 10 000 packets of 1500 bytes a second at 97 % load, over 20 ms of propagation delay.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
