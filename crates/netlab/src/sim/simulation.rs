@@ -140,9 +140,9 @@ impl Simulation {
     pub fn advance(&mut self, until: Nanos) -> Result<bool, SimulationError> {
         let limit = until.min(self.experiment.duration_ns);
         while !self.has_ended {
-            match self.deadlines.peek() {
-                Some((at, _)) if at < limit => self.step()?,
-                _ => {
+            match self.deadlines.pop_before(limit) {
+                Some((at, entity)) => self.step(at, entity)?,
+                None => {
                     self.rest_until(limit)?;
                     break;
                 }
@@ -162,10 +162,7 @@ impl Simulation {
         Ok(())
     }
 
-    fn step(&mut self) -> Result<(), SimulationError> {
-        let Some((at, entity)) = self.deadlines.pop() else {
-            return Ok(());
-        };
+    fn step(&mut self, at: Nanos, entity: EntityId) -> Result<(), SimulationError> {
         self.sample_before(at)?;
         self.now = at;
         self.event_count += 1;
@@ -222,11 +219,15 @@ impl Simulation {
 
     fn run_channel(&mut self, channel: usize) -> Result<(), TableError> {
         while let Some(output) = self.network.poll(self.now, channel) {
-            if let Some(fate) = self
+            let fate = self
                 .network
-                .handle(self.now, channel, output, &mut self.deadlines)
-            {
+                .handle(self.now, channel, output, &mut self.deadlines);
+            if let Some(fate) = fate {
                 self.settle(fate)?;
+            }
+            // Most often one packet arrives at a time, and another poll would find nothing.
+            if !self.network.is_due(self.now, channel) {
+                break;
             }
         }
         self.network

@@ -250,6 +250,12 @@ impl Network {
         deadlines.set(entity, next.map(|at| at.max(now)));
     }
 
+    /// Whether a channel has something to do up to `now`.
+    pub(in crate::sim) fn is_due(&self, now: Nanos, channel: usize) -> bool {
+        let next = self.carriers[channel].channel.next_departure();
+        next.is_some_and(|at| at <= now)
+    }
+
     /// The next packet that leaves a channel up to `now`.
     pub(in crate::sim) fn poll(&mut self, now: Nanos, channel: usize) -> Option<Output<Packet>> {
         self.carriers[channel].channel.poll(now)
