@@ -152,6 +152,11 @@ REPLACED = [
         "8:10: events.0: outage needs 'for'",
     ),
     (
+        "to: server",
+        'to: "ser\\nver"',
+        "7:28: flows.bulk.to: there is no host 'ser\\nver', did you mean 'server'?; allowed: client, server",
+    ),
+    (
         "",
         "events: [{at: 9s, down: client}]\n",
         "8:25: events.0.down: there is no link or interface 'client', did you mean 'client.wwan0'?; "

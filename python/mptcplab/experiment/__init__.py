@@ -6,6 +6,7 @@ resolved form; `Experiment` is the description as a Python object.
 
 from mptcplab.experiment.description import Experiment
 from mptcplab.experiment.events import Event, Handover, Sequence
+from mptcplab.experiment.family_metrics import FamilyMetric
 from mptcplab.experiment.flows import (
     App,
     Bulk,
@@ -35,6 +36,7 @@ __all__ = [
     "Cbr",
     "Event",
     "Experiment",
+    "FamilyMetric",
     "Flow",
     "GilbertElliott",
     "Handover",
