@@ -4,8 +4,6 @@ BIN     := $(VENV)/bin
 RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
 PYTHON_FILES := python tests benches examples
 
-export PYTHONWARNINGS ?= default
-
 .DEFAULT_GOAL := help
 .PHONY: help build demo test check fast-test format bench soak schema clean
 
@@ -21,7 +19,7 @@ $(VENV)/.python: pyproject.toml scripts/prepare
 	touch $@
 
 $(VENV)/.built: $(VENV)/.python $(RUST)
-	. $(BIN)/activate && maturin develop --quiet --release
+	. $(BIN)/activate && PIP_QUIET=1 maturin develop --quiet --release
 	touch $@
 
 demo: build  ## a UDP flow over a link that fails and returns: a table, a picture, a report
@@ -54,7 +52,7 @@ bench: build  ## the benchmarks, ONLY=name for one; writes benches/results.json
 	$(BIN)/python benches/run.py $(ONLY)
 
 schema: build  ## write the JSON Schemas and the reference that are generated from the code
-	$(BIN)/python -m mptcplab.reference docs
+	$(BIN)/python -m mptcplab.reference .
 
 clean:  ## remove what was built here
 	rm -rf target $(VENV) dist

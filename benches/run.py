@@ -46,7 +46,7 @@ def startup() -> dict[str, Figure]:
 
 
 def resolve() -> dict[str, Figure]:
-    """Resolving the whole catalogue, imports included, in a fresh process; the peer only reads the same files as YAML."""
+    """Resolving the whole catalogue in a fresh process, imports too; the peer only reads the same files as YAML."""
     resolve_all = "from mptcplab.catalogue import catalogue\nfor member in catalogue(): member.resolve()"
     read_all = (
         "import yaml, pathlib, mptcplab.catalogue as c\n"
@@ -64,7 +64,7 @@ def resolve() -> dict[str, Figure]:
 
 
 def link() -> dict[str, Figure]:
-    """One packet through one direction of a busy link; peer: a packet-hop of csg-htsim over 8 parallel links, measured November 2026."""
+    """One packet through one direction of a busy link; the peer's is a hop of csg-htsim over 8 parallel links."""
     command = ["cargo", "bench", "--quiet", "-p", "netlab", "--bench", "link", "--", "--output-format", "bencher"]
     printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
     found = re.findall(r"^test (\S+)\s.*?bench:\s+([\d,]+) ns/iter", printed, re.MULTILINE)
@@ -81,7 +81,7 @@ def link() -> dict[str, Figure]:
 
 
 def simulator() -> dict[str, Figure]:
-    """A packet-hop of the simulator with UDP over eight parallel links, start and files included; peer as for `link`."""
+    """A packet-hop of the simulator with UDP over eight parallel links, files included; peer as for `link`."""
     description = ROOT / "benches" / "eight-links.yaml"
     with tempfile.TemporaryDirectory() as folder:
         command = (str(MPTCPLAB), "run", str(description), "--out", folder, "--fresh", "--json")

@@ -105,6 +105,15 @@ def test_what_is_missing_is_named(experiment: dict[str, Any], tmp_path: Path) ->
         start(experiment, tmp_path)
 
 
+def test_capabilities_say_why_not(experiment: dict[str, Any]) -> None:
+    capabilities = {feature: (available, why) for feature, available, why in _core.capabilities()}
+    assert capabilities["transport udp"] == (True, "")
+    assert all(available == (not why) for available, why in capabilities.values())
+    experiment["flows"][0]["transport"] = "tcp"
+    [(_, why)] = _core.check(json.dumps(experiment))
+    assert capabilities["transport tcp"] == (False, why)
+
+
 def test_wrong_input_is_a_value_error(experiment: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not a resolved experiment: EOF"):
         _core.check("{")

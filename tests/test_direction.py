@@ -26,9 +26,24 @@ ALLOWED: dict[str, set[str]] = {
     "plots": {"results", "metrics", "errors"},
     "report": {"results", "metrics", "plots", "picture", "errors", "units"},
     "runner": {"errors", "experiment", "backends", "results"},
+    "families": {"experiment", "results"},
     "doctor": {"errors", "backends", "_core"},
-    "reference": {"experiment", "results", "errors"},
-    "cli": {"errors", "experiment", "catalogue", "picture", "runner", "results", "plots", "report", "backends", "doctor", "units"},
+    "reference": {"algorithms", "catalogue", "document", "experiment", "results", "units"},
+    "cli": {
+        "backends",
+        "catalogue",
+        "doctor",
+        "errors",
+        "experiment",
+        "families",
+        "metrics",
+        "picture",
+        "plots",
+        "report",
+        "results",
+        "runner",
+        "units",
+    },
 }
 
 

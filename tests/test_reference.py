@@ -25,7 +25,7 @@ def misfits(resolved: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("name", documents())
 def test_what_is_checked_in_is_what_the_code_says(name: str) -> None:
-    path = ROOT / "docs" / name
+    path = ROOT / name
     assert path.exists(), "make schema"
     assert path.read_text(encoding="utf-8") == documents()[name], "make schema"
 
@@ -58,8 +58,8 @@ def test_the_schema_of_the_resolved_form_is_strict() -> None:
 def test_the_reference_names_everything() -> None:
     pages = documents()
     for family in (algorithms.CC, algorithms.SCHEDULER, algorithms.PATH_MANAGER):
-        assert [name for name in family.names if f"| `{name}` |" not in pages["reference/algorithms.md"]] == []
-    assert [name for name in shipped() if f"\n## {name}\n" not in pages["reference/profiles.md"]] == []
-    rows = [row.split(" | ") for row in pages["reference/description.md"].splitlines() if row.startswith("| `")]
+        assert [name for name in family.names if f"| `{name}` |" not in pages["docs/reference/algorithms.md"]] == []
+    assert [name for name in shipped() if f"\n## {name}\n" not in pages["docs/reference/profiles.md"]] == []
+    rows = [row.split(" | ") for row in pages["docs/reference/description.md"].splitlines() if row.startswith("| `")]
     assert len(rows) > 100
     assert [row[0] for row in rows if len(row[3]) < 5] == []

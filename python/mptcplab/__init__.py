@@ -1,6 +1,6 @@
 """mptcplab: the laboratory for Multipath TCP.
 
-    from mptcplab import Experiment, load, members, resolve
+    from mptcplab import Experiment, load, members, resolve, run
 
 The names are loaded when they are first used, so that `import mptcplab` costs nothing.
 """
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mptcplab.experiment.description import Experiment
     from mptcplab.experiment.load import load, members
     from mptcplab.experiment.resolve import resolve
+    from mptcplab.runner import run
 
 # Public name -> the module that has it.
 _HOMES = {
@@ -21,9 +22,10 @@ _HOMES = {
     "load": "mptcplab.experiment.load",
     "members": "mptcplab.experiment.load",
     "resolve": "mptcplab.experiment.resolve",
+    "run": "mptcplab.runner",
 }
 
-__all__ = ["Experiment", "load", "members", "resolve"]
+__all__ = ["Experiment", "load", "members", "resolve", "run"]
 
 
 def __getattr__(name: str) -> object:

@@ -5,6 +5,9 @@ from typing import Any, final
 
 __version__: str
 
+def capabilities() -> list[tuple[str, bool, str]]:
+    """(feature, whether the simulator has it, why not) for all that a description can ask for: "transport udp"."""
+
 def check(resolved: str) -> list[tuple[str, str]]:
     """(feature, why) for all that the simulator cannot do, [] if it can run it.
 

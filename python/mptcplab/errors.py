@@ -1,4 +1,4 @@
-"""The errors of mptcplab. The library raises them and never prints; the command line turns each into one message and an exit status."""
+"""The errors of mptcplab. The library raises them and never prints; the command line makes a message of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class MptcplabError(Exception):
 
 @dataclass(frozen=True)
 class Where:
-    """A place in a description: file, line and column count from 1; ``field`` is the path, as in ``links.wifi.rate``."""
+    """A place in a description: line and column count from 1; ``field`` is the path, as in ``links.wifi.rate``."""
 
     file: str | None = None
     line: int | None = None
@@ -51,11 +51,11 @@ class Unsupported(MptcplabError):
 
     exit_status = 3
 
-    def __init__(self, backend: str, missing: list[tuple[str, str]]) -> None:
+    def __init__(self, backend: str, missing: list[tuple[str, str]], experiment: str = "this") -> None:
         self.backend = backend
         self.missing = missing
-        reasons = "; ".join(f"{feature}: {why}" for feature, why in missing)
-        super().__init__(f"back-end {backend} cannot run this: {reasons}")
+        reasons = "; ".join(f"{feature} ({why})" for feature, why in missing)
+        super().__init__(f"back-end {backend} cannot run {experiment}: {reasons}")
 
 
 class RunFailed(MptcplabError):

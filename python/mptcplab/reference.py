@@ -1,6 +1,6 @@
-"""What is generated from the code: the JSON Schemas, and the reference in the documentation.
+"""What is generated from the code: the JSON Schemas, the reference in the documentation, the listing of the catalogue.
 
-python -m mptcplab.reference docs
+python -m mptcplab.reference CHECKOUT
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic.fields import FieldInfo
 
 from mptcplab import algorithms, document
+from mptcplab.catalogue import Entry, catalogue, entry_of
 from mptcplab.document import Node
 from mptcplab.experiment import Experiment, json_schema, profiles, resolved_schema
 from mptcplab.experiment.base import ONE_OR_MORE, Directions, Model, Name, Shorthand, field_texts, plain
@@ -32,27 +33,30 @@ _GENERATED = "<!-- Written by `make schema` from the code. -->\n\n"
 
 
 def documents() -> dict[str, str]:
-    """Every generated file below the documentation's folder, and what it holds."""
+    """Every generated file of a checkout, and what it holds."""
+    entries = [entry_of(member) for member in catalogue()]
     return {
-        "schemas/description.json": _json(json_schema()),
-        "schemas/experiment.json": _json(resolved_schema()),
-        "reference/description.md": _GENERATED + description_reference(),
-        "reference/metrics.md": _GENERATED + metric_reference(),
-        "reference/algorithms.md": _GENERATED + algorithm_reference(),
-        "reference/profiles.md": _GENERATED + profile_reference(),
+        "python/mptcplab/papers/index.json": _json(entries),
+        "docs/reference/catalogue.md": _GENERATED + catalogue_reference(entries),
+        "docs/schemas/description.json": _json(json_schema()),
+        "docs/schemas/experiment.json": _json(resolved_schema()),
+        "docs/reference/description.md": _GENERATED + description_reference(),
+        "docs/reference/metrics.md": _GENERATED + metric_reference(),
+        "docs/reference/algorithms.md": _GENERATED + algorithm_reference(),
+        "docs/reference/profiles.md": _GENERATED + profile_reference(),
     }
 
 
-def write(docs: Path) -> None:
-    """Writes the generated files below the documentation's folder."""
+def write(checkout: Path) -> None:
+    """Writes the generated files of a checkout."""
     for name, text in documents().items():
-        path = docs / name
+        path = checkout / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
-def _json(schema: dict[str, Any]) -> str:
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+def _json(document: Any) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -297,6 +301,23 @@ def _note(name: str) -> str:
     return "arithmetic of the out-of-tree kernel" if name.endswith("-oot") else ""
 
 
+# ---- catalogue -------------------------------------------------------------------------------------------------------
+
+_CATALOGUE_HEAD = """\
+# The catalogue
+
+The experiments of published works that come with mptcplab. `mptcplab show NAME` explains one, with what was published
+and what had to be assumed; a prefix such as `barreira2014/F.1` means all under it.
+
+"""
+
+
+def catalogue_reference(entries: Sequence[Entry]) -> str:
+    """Every experiment with its title and what it waits for."""
+    rows = [[f"`{entry['id']}`", entry["title"], ", ".join(entry["missing"])] for entry in entries]
+    return _CATALOGUE_HEAD + _table(["experiment", "title", "waits for"], rows)
+
+
 # ---- profiles --------------------------------------------------------------------------------------------------------
 
 _PROFILES_HEAD = """\
@@ -341,5 +362,5 @@ def _defaults(node: Node, path: tuple[str, ...]) -> Iterator[_Default]:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python -m mptcplab.reference DOCS")
+        sys.exit("usage: python -m mptcplab.reference CHECKOUT")
     write(Path(sys.argv[1]))

@@ -1,7 +1,8 @@
-"""Runs experiments: which seeds, in which order, several at a time, each into a bundle of its own; what is done is not run again."""
+"""Runs experiments: which seeds, in which order, several at a time, each into a bundle; what is done stays."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -10,13 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mptcplab.backends import backend
-from mptcplab.errors import MptcplabError, Unsupported
-from mptcplab.results import Bundle, BundleWriter, check_expectations, done_bundles, record_result
+from mptcplab.errors import RunFailed, Unsupported
+from mptcplab.results import Bundle, BundleWriter, done_bundles, evaluated, read_data
+from mptcplab.results import check as check_expectations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    Resolved = Mapping[str, Any]
+    from mptcplab.experiment import Experiment, Member
+
+    Resolved = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,9 @@ class Job:
     seed: int
     repeat: int
     out: Path
-    #: The bundle of an earlier run of the same, if there is one.
+    #: Run even if it was done before; then that bundle is replaced.
+    fresh: bool
+    #: The bundle of an earlier run of the same, if it counts.
     done: Bundle | None
 
 
@@ -42,8 +48,32 @@ class Observer(Protocol):
         """A run has ended and its bundle is complete."""
 
 
+class _Nobody:
+    """An observer that does not look."""
+
+    def advanced(self, job: Job, fraction: float) -> None:
+        pass
+
+    def finished(self, job: Job, bundle: Bundle) -> None:
+        pass
+
+
+def run(
+    experiment: Experiment | Member, *, on: str = "sim", seed: int = 1, repeat: int = 1, out: str | Path = "results"
+) -> list[Bundle]:
+    """Run an experiment ``repeat`` times and give its bundles; ``bundle.record["metrics"]`` has what was measured.
+
+    What is done already under ``out`` is not run again. Raises SpecError, Unsupported or RunFailed.
+    """
+    from mptcplab.experiment import Experiment, resolve
+
+    resolved = resolve(experiment) if isinstance(experiment, Experiment) else experiment.resolve()
+    jobs = plan([resolved.data], on, seed=seed, repeat=repeat, out=Path(out))
+    return execute(jobs, _Nobody(), workers=os.cpu_count() or 1)
+
+
 def check(experiments: Iterable[Resolved], backend_name: str) -> None:
-    """Refuse before anything runs. Raises SpecError for a wrong expectation, Unsupported for what the back-end cannot do."""
+    """Refuse before anything runs: SpecError for a wrong expectation, Unsupported for what the back-end cannot do."""
     chosen = backend(backend_name)
     for experiment in experiments:
         check_expectations(experiment["expect"], experiment)
@@ -63,7 +93,7 @@ def plan(
     seeds = list(range(seed, seed + repeat))
     done = [{} if fresh else done_bundles(out, experiment, backend_name, seeds) for experiment in experiments]
     return [
-        Job(experiment, backend_name, number, number - seed, out, found.get(number))
+        Job(experiment, backend_name, number, number - seed, out, fresh, found.get(number))
         for number in seeds
         for experiment, found in zip(experiments, done, strict=True)
     ]
@@ -103,7 +133,7 @@ def _bundle_of(job: Job, observer: Observer, stop: threading.Event) -> Bundle:
 
 def _run(job: Job, observer: Observer, stop: threading.Event) -> Bundle:
     writer = BundleWriter.create(
-        job.out, job.experiment, backend=job.backend, seed=job.seed, repeat=job.repeat, replace=True
+        job.out, job.experiment, backend=job.backend, seed=job.seed, repeat=job.repeat, fresh=job.fresh
     )
     begun = time.monotonic()
     try:
@@ -113,16 +143,16 @@ def _run(job: Job, observer: Observer, stop: threading.Event) -> Bundle:
             if stop.is_set():
                 run.stop("interrupted")
         result = run.result()
-    except (OSError, MptcplabError) as error:
-        writer.finish("failed", why=str(error), wall_s=time.monotonic() - begun)
-        raise
-    status, why = ("unfinished", "interrupted") if run.state == "stopped" else ("done", None)
-    return record_result(writer, result, status=status, why=why, wall_s=time.monotonic() - begun)
-
-
-def bundles_in(paths: Iterable[Path]) -> Iterator[Bundle]:
-    """The bundles at or under the given directories."""
-    from mptcplab.results import find
-
-    for path in paths:
-        yield from find(path)
+    except OSError as error:
+        raise RunFailed(
+            f"{job.experiment['name']}, seed {job.seed}: {error}; what was written is in {writer.path}"
+        ) from error
+    wall_s = time.monotonic() - begun
+    interrupted = run.state == "stopped"
+    return writer.finish(
+        "unfinished" if interrupted else "done",
+        why="interrupted" if interrupted else None,
+        wall_s=wall_s,
+        trace_hash=result["trace_hash"],
+        **evaluated(read_data(writer.path, job.experiment, result)),
+    )

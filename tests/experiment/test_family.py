@@ -99,7 +99,10 @@ def test_set(two_paths: Path, change: str, path: tuple[str | int, ...], value: o
 
 
 def test_set_is_an_origin(two_paths: Path) -> None:
-    assert members(two_paths, {"links.wifi.delay": "20ms"})[0].resolve().origins["links.wifi.delay"] == "--set"
+    assert (
+        members(two_paths, {"links.wifi.delay": "20ms"})[0].resolve().origins["links.wifi.delay"]
+        == "--set links.wifi.delay=20ms"
+    )
 
 
 @pytest.mark.parametrize(

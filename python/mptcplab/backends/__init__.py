@@ -83,5 +83,7 @@ def backend(name: str) -> Backend:
     if name in BACKENDS:
         return import_module(BACKENDS[name]).BACKEND  # type: ignore[no-any-return]
     if name in ANNOUNCED:
-        raise Unsupported(name, [("the back-end itself", f"not in this version, it waits for {ANNOUNCED[name]}; use --on sim")])
+        raise Unsupported(
+            name, [("the back-end itself", f"not in this version, it waits for {ANNOUNCED[name]}; use --on sim")]
+        )
     raise UsageError(f"no back-end is called {name!r}; allowed: {', '.join(BACKENDS)}")

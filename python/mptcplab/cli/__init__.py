@@ -1,7 +1,7 @@
 """The command line: one file per command, and the one place where errors become messages and exit statuses.
 
-Exit status: 0 done; 1 an expectation did not hold; 2 wrong usage or description; 3 this machine or back-end cannot do it;
-4 a run failed or was invalid; 130 interrupted.
+Exit status: 0 done; 1 an expectation did not hold; 2 wrong usage or description; 3 this machine or back-end cannot
+do it; 4 a run failed or was invalid; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Annotated
 
 import typer
 
-from mptcplab.cli import check, clean, compare, doctor, list, report, run, show
+from mptcplab.cli import check, clean, compare, doctor, report, run, show
+from mptcplab.cli import list as list_
 from mptcplab.errors import MptcplabError
 
 INTERRUPTED = 130
@@ -26,8 +27,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (run, list, show, report, compare, check, doctor, clean):
-    app.command(epilog=command.EXAMPLE)(command.command)
+for command in (run, list_, show, report, compare, check, doctor, clean):
+    app.command(command.__name__.rpartition(".")[2], epilog=command.EXAMPLE)(command.command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from mptcplab.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 #: Where progress and remarks go, so that standard output holds results only.
 REMARKS = Console(stderr=True, highlight=False)
@@ -28,7 +31,21 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right:
     table = Table(box=None, pad_edge=False, header_style="bold")
     aligned = set(right)
     for index, title in enumerate(columns):
-        table.add_column(title, justify="right" if index in aligned else "left", overflow="fold")
+        number = index in aligned
+        table.add_column(title, justify="right" if number else "left", no_wrap=number, overflow="fold")
     for row in rows:
         table.add_row(*row)
     RESULTS.print(table)
+
+
+def print_remark(text: str) -> None:
+    """Print a line about what can be done next."""
+    RESULTS.print(text, style="dim", markup=False, soft_wrap=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that a command was asked for. Raises UsageError if it cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 from mptcplab.cli.options import As_json, Jobs, On, Out, Repeat, Seed, Settings
 
 if TYPE_CHECKING:
+    from mptcplab.families import Json
     from mptcplab.results import Bundle
 
 EXAMPLE = "Example: mptcplab run examples/failing-link.yaml --set links.wifi.loss=2% --repeat 10"
@@ -26,21 +28,26 @@ def command(
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is done already.")] = False,
     as_json: As_json = False,
 ) -> None:
-    """Run experiments. What is done already in --out is not run again; exit status 1 says that an expectation did not hold."""
+    """Run experiments; what is done already in --out is not run again. Exit status 1: an expectation did not hold."""
+    from mptcplab import families
     from mptcplab.cli.output import print_json
     from mptcplab.cli.progress import progress
-    from mptcplab.cli.specs import resolved
+    from mptcplab.cli.specs import members_of
     from mptcplab.results import summary
     from mptcplab.runner import execute, plan
 
-    experiments = [member.experiment for member in resolved(spec, settings)]
-    work = plan(experiments, on, seed=seed, repeat=repeat, out=out, fresh=fresh)
+    members = members_of(spec, settings)
+    experiments = [member.resolve() for member in members]
+    for member, experiment in zip(members, experiments, strict=True):
+        families.check(member, experiment)
+    work = plan([experiment.data for experiment in experiments], on, seed=seed, repeat=repeat, out=out, fresh=fresh)
     with progress(work) as observer:
-        bundles = execute(work, observer, workers=jobs)
+        bundles = execute(work, observer, workers=jobs or os.cpu_count() or 1)
+    over_families = families.evaluate(members, bundles)
     if as_json:
-        print_json(summary(bundles))
+        print_json(summary(bundles) | ({"families": over_families} if over_families else {}))
     else:
-        _show(bundles, reused=sum(job.done is not None for job in work))
+        _show(bundles, over_families, reused=sum(job.done is not None for job in work))
     end_with_status_of(bundles)
 
 
@@ -52,14 +59,18 @@ def end_with_status_of(bundles: list[Bundle]) -> None:
         raise typer.Exit(1)
 
 
-def _show(bundles: list[Bundle], reused: int) -> None:
-    from mptcplab.cli.outcome import print_chart, print_expectations, print_outcome
-    from mptcplab.cli.output import REMARKS
+def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None:
+    from mptcplab.cli.outcome import print_chart, print_expectations, print_family_metrics, print_outcome
+    from mptcplab.cli.output import print_remark
 
     print_outcome(bundles)
     if len(bundles) == 1:
         print_chart(bundles[0])
+    print_family_metrics(over_families)
     print_expectations(bundles)
     if reused:
-        REMARKS.print(f"{reused} of {len(bundles)} runs were done already (--fresh runs them again)", style="dim")
-    REMARKS.print(f"report: mptcplab report {bundles[0].path}", style="dim")
+        print_remark(f"{reused} of {len(bundles)} runs were done already (--fresh runs them again)")
+    if len(bundles) == 1:
+        print_remark(f"report: mptcplab report {bundles[0].path}")
+    else:
+        print_remark(f"side by side: mptcplab compare {' '.join(dict.fromkeys(str(b.path.parent) for b in bundles))}")

@@ -32,7 +32,7 @@ def command(
         _write_svg(members, svg)
         REMARKS.print(f"wrote {svg}", style="dim")
     if as_resolved:
-        experiments = [member.experiment for member in members]
+        experiments = [member.data for member in members]
         print_json(experiments[0] if len(experiments) == 1 else experiments)
         return
     for member in members:
@@ -40,22 +40,28 @@ def command(
 
 
 def _write_svg(members: list[Resolved], svg: Path) -> None:
+    from mptcplab.cli.output import write_text
     from mptcplab.errors import UsageError
     from mptcplab.picture import as_svg
 
     if len(members) > 1:
         raise UsageError(f"--svg draws one experiment, this SPEC means {len(members)}; name one of them")
-    try:
-        svg.write_text(as_svg(members[0].experiment), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{svg}: cannot be written: {error.strerror}") from error
+    write_text(svg, as_svg(members[0].data))
 
 
 def _print(member: Resolved) -> None:
-    from mptcplab.cli.explained import print_ceilings, print_head, print_origins, print_schedule, print_topology
+    from mptcplab.cli.explained import (
+        print_ceilings,
+        print_head,
+        print_origins,
+        print_published,
+        print_schedule,
+        print_topology,
+    )
 
-    print_head(member.experiment)
-    print_topology(member.experiment)
-    print_ceilings(member.experiment)
-    print_schedule(member.experiment)
+    print_head(member.data)
+    print_topology(member.data)
+    print_ceilings(member.data)
+    print_schedule(member.data)
+    print_published(member)
     print_origins(member)

@@ -26,7 +26,7 @@ class Change:
     @classmethod
     def parse(cls, key: str, text: str) -> Change:
         """From the two sides of `--set KEY=VALUE`, the value in YAML."""
-        return cls(key, _noted(parse_value(text, f"--set {key}"), Source(f"--set {key}", note="--set")))
+        return cls(key, _noted(parse_value(text, f"--set {key}"), Source(f"--set {key}", note=f"--set {key}={text}")))
 
     def is_parameter(self, family: Node) -> bool:
         """Whether it changes a parameter of this family."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from posixpath import commonpath
 
@@ -11,6 +11,7 @@ from mptcplab.plots import Drawing, bars, overlay
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.results import METRICS, Bundle, RunData, Spread, ratio, spread
+from mptcplab.results.entities import Json
 
 COMPARED = ("goodput_bps", "fct_s", "delay_p50_s", "delay_p99_s", "jitter_s", "loss_ratio", "reordering_ratio")
 MOST_FLOWS = 8
@@ -31,17 +32,26 @@ def arms_of(bundles: Sequence[Bundle]) -> Arms:
     """Bundles by arm, named by what differs between them. Raises UsageError below two arms."""
     experiments = {bundle.record["experiment"] for bundle in bundles}
     backends = {bundle.record["backend"] for bundle in bundles}
+    variants = {bundle.record["digest"] for bundle in bundles}
     shared = _shared_folder(experiments)
     arms: Arms = {}
     for bundle in bundles:
         names = [bundle.record["experiment"].removeprefix(shared)] if len(experiments) > 1 else []
         names += [bundle.record["backend"]] if len(backends) > 1 else []
-        arms.setdefault(" on ".join(names), []).append(bundle)
+        names += [_changes(bundle)] if len(variants) > len(experiments) else []
+        arms.setdefault(" on ".join(name for name in names if name), []).append(bundle)
     if len(arms) < 2:
         raise UsageError(
             f"a comparison needs runs of at least two experiments or back-ends; found {len(bundles)} of one"
         )
     return arms
+
+
+def _changes(bundle: Bundle) -> str:
+    """What was changed on the command line; the digest where the files themselves differ."""
+    origins = bundle.resolved["origins"].values()
+    changes = dict.fromkeys(origin.removeprefix("--set ") for origin in origins if origin.startswith("--set "))
+    return " ".join(changes) or f"as described ({bundle.record['digest'][:8]})"
 
 
 def _shared_folder(experiments: set[str]) -> str:
@@ -64,8 +74,12 @@ def page_of(arms: Arms, data: dict[str, RunData]) -> str:
         provisional=smallest < 6,
         smallest=smallest,
         pictures=[Picture.of(drawing) for drawing in chain(*drawn) if drawing is not None],
-        table_of_arms=_table(arms, flows),
+        table_of_arms=table_of(arms, flows),
     )
+
+
+def _flows_of(records: Iterable[Json]) -> list[str]:
+    return list(dict.fromkeys(flow["id"] for record in records for flow in record["flows"]))[:MOST_FLOWS]
 
 
 def _bars(name: str, arms: Arms, flow: str) -> Drawing | None:
@@ -78,18 +92,26 @@ def _scaled(found: Spread, factor: float) -> Spread:
     return Spread(found.n, factor * found.median, factor * found.low, factor * found.high)
 
 
-def _table(arms: Arms, flows: list[str]) -> Grid:
-    """Medians, intervals and ratios to the first arm."""
+def table_of(arms: Arms, flows: list[str] | None = None) -> Grid:
+    """Medians, intervals and ratios to the first arm, for each flow (default: of all arms) and compared metric."""
     (_, reference), *_ = arms.items()
+    if flows is None:
+        flows = _flows_of(bundle.record for bundles in arms.values() for bundle in bundles)
     rows = []
     for flow in flows:
-        for metric in COMPARED:
+        for metric in _telling(arms, flow):
             for name, bundles in arms.items():
                 row = _row(bundles, reference, f"flows.{flow}", metric)
                 if row is not None:
                     rows.append([flow, metric, name, *row])
-    heads = ["flow", "metric", "arm", "n", "median", "interval", "ratio to the first", "interval of the ratio"]
+    heads = ["flow", "metric", "arm", "n", "median", "interval", "ratio", "interval of the ratio"]
     return Grid(heads, rows, frozenset(range(3, len(heads))))
+
+
+def _telling(arms: Arms, flow: str) -> list[str]:
+    """Metrics of a flow that are not 0 in every run."""
+    records = [bundle.record["metrics"].get(f"flows.{flow}", {}) for bundles in arms.values() for bundle in bundles]
+    return [metric for metric in COMPARED if any(record.get(metric) for record in records)]
 
 
 def _row(bundles: list[Bundle], reference: list[Bundle], entity: str, metric: str) -> list[str] | None:

@@ -6,6 +6,9 @@ import json
 import shlex
 from collections.abc import Iterable
 
+from markupsafe import Markup
+
+from mptcplab.picture import as_svg
 from mptcplab.plots import drawings_of
 from mptcplab.plots.marks import in_words
 from mptcplab.report.page import Grid, Picture, render
@@ -17,6 +20,7 @@ from mptcplab.results.table import Kind
 
 MOST_ROWS = 200
 MOST_TEXT = 200_000
+MOST_DRAWN_LINKS = 60
 FLOW_COLUMNS = (
     "goodput_bps",
     "ceiling_ratio",
@@ -50,6 +54,8 @@ def page_of(record: Json, run: RunData) -> str:
         events=_events(record),
         links=_links(record, run),
         metrics=_all_metrics(record, run),
+        # The picture escapes what the description says.
+        topology=Markup(as_svg(run.resolved)) if len(run.resolved["links"]) <= MOST_DRAWN_LINKS else None,
         settings=_settings(run.resolved),
         origins=_origins(run.resolved),
         environment=_environment(record),

@@ -1,11 +1,20 @@
 """Results: the metric table, tables, bundles, expectations, aggregates and the summary document."""
 
 from mptcplab.results.aggregates import Crossing, Spread, aggregates, argmax, crossover, ratio, spread
-from mptcplab.results.bundle import Bundle, BundleError, BundleWriter, bundle_path, digest, done_bundles, find
+from mptcplab.results.bundle import (
+    Bundle,
+    BundleError,
+    BundleWriter,
+    bundle_path,
+    digest,
+    done_bundles,
+    find,
+    read_data,
+)
 from mptcplab.results.entities import Entity, entities
 from mptcplab.results.environment import environment
 from mptcplab.results.evaluation import Evaluation
-from mptcplab.results.expectations import Verdict, check, evaluate
+from mptcplab.results.expectations import Verdict, check, check_metric, evaluate
 from mptcplab.results.record import evaluated
 from mptcplab.results.recovery import Recovery, recoveries
 from mptcplab.results.run_data import Absent, Happening, RunData, Value
@@ -39,6 +48,7 @@ __all__ = [
     "argmax",
     "bundle_path",
     "check",
+    "check_metric",
     "crossover",
     "digest",
     "done_bundles",
@@ -51,6 +61,7 @@ __all__ = [
     "metrics_of",
     "named_in_papers",
     "ratio",
+    "read_data",
     "recoveries",
     "run_summary",
     "spread",

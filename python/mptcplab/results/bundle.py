@@ -49,13 +49,15 @@ class BundleWriter:
         self._record = record
 
     @classmethod
-    def create(cls, out: Path, resolved: Json, *, backend: str, seed: int, repeat: int) -> BundleWriter:
-        """Start a bundle; what an earlier, unfinished attempt left there is removed.
+    def create(
+        cls, out: Path, resolved: Json, *, backend: str, seed: int, repeat: int, fresh: bool = False
+    ) -> BundleWriter:
+        """Start a bundle; what an earlier, unfinished attempt left there is removed, with ``fresh`` also a done one.
 
         Raises BundleError if the disk is full or not writable, or if a done bundle is there already.
         """
         path = bundle_path(out, resolved, backend, seed)
-        if (path / RUN).exists() and Bundle.open(path).record["status"] == "done":
+        if not fresh and (path / RUN).exists() and Bundle.open(path).record["status"] == "done":
             raise BundleError(f"{path}: holds a done run; use it or choose another output directory")
         record = _first_record(resolved, backend, seed, repeat)
         try:
@@ -120,7 +122,7 @@ class Bundle:
 
     def verify(self) -> None:
         """Compare all checksums. Raises BundleError that names each file that is missing or differs."""
-        if self.status == "unfinished":
+        if not self.record["sha256"]:
             raise BundleError(f"{self.path}: the run did not finish; there are no checksums to compare")
         damaged = []
         for name, expected in self.record["sha256"].items():
@@ -133,13 +135,17 @@ class Bundle:
             raise BundleError(f"{self.path}: damaged: {'; '.join(damaged)}")
 
     def load(self) -> RunData:
-        """The data of a finished run, verified. Raises BundleError if it has not finished or is damaged."""
+        """The data of a run that came to an end, verified. Raises BundleError if it did not or is damaged."""
         if self.record["result"] is None:
-            why = f": {self.record['why']}" if self.record["why"] else ""
-            raise BundleError(f"{self.path}: the run is {self.status}{why}; it has no result")
+            raise BundleError(f"{self.path}: the run was cut off; run it again, or read its .arrows tables as they are")
         self.verify()
-        samples, units = (Table.read(self.path / f"{name}.parquet") for name in (SAMPLES, UNITS))
-        return RunData(self.resolved, self.record["result"], Samples(samples), Units(units))
+        return read_data(self.path, self.resolved, self.record["result"])
+
+
+def read_data(path: Path, resolved: Json, result: Json) -> RunData:
+    """The data of a run from the tables in its directory. Raises TableError if one cannot be read."""
+    samples, units = (Table.read(path / f"{name}.parquet") for name in (SAMPLES, UNITS))
+    return RunData(resolved, result, Samples(samples), Units(units))
 
 
 def find(out: Path) -> Iterator[Bundle]:

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 use super::apps::{App, Arrival};
-use super::check::{Missing, check, check_action, kind_of};
+use super::check::{Missing, check, check_action};
 use super::event_queue::{Deadlines, EntityId, QueueKind};
 use super::network::{FIRST_CHANNEL, Fate, Network};
 use super::packet::Packet;
@@ -89,8 +89,8 @@ impl Simulation {
         if !missing.is_empty() {
             return Err(SimulationError::Unsupported(missing));
         }
-        let network = Network::new(&experiment, seed)?;
-        let Applications { apps, probe_names } = Applications::new(&experiment, seed, &network);
+        let mut network = Network::new(&experiment, seed)?;
+        let Applications { apps, probe_names } = Applications::new(&experiment, seed, &mut network);
         let flow_ids: Vec<_> = experiment
             .flows
             .iter()
@@ -248,7 +248,7 @@ impl Simulation {
     fn settle(&mut self, fate: Fate) -> Result<(), TableError> {
         self.trace_hash.add(self.now, &fate);
         match fate {
-            Fate::Delivered { packet } => self.deliver(&packet),
+            Fate::Delivered { packet, .. } => self.deliver(&packet),
             Fate::Dropped { packet, .. } => {
                 self.apps[packet.application as usize].lose();
                 Ok(())
@@ -334,12 +334,9 @@ impl Simulation {
             return Err(SimulationError::Ended(self.now));
         }
         action.validate(&self.experiment)?;
-        if let Some(why) = check_action(action) {
-            let feature = kind_of(action).to_owned();
-            return Err(SimulationError::Unsupported(vec![Missing {
-                feature,
-                why: why.to_owned(),
-            }]));
+        let missing = check_action(&self.experiment, "action", action);
+        if !missing.is_empty() {
+            return Err(SimulationError::Unsupported(missing));
         }
         self.network.apply(self.now, action, &mut self.deadlines)?;
         Ok(self.schedule.inject(self.now))

@@ -1,0 +1,49 @@
+"""``mptcplab check``: did what was expected hold? For continuous integration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mptcplab.cli.options import As_json
+
+EXAMPLE = "Example: mptcplab check results --junit expectations.xml"
+
+
+def command(
+    directory: Annotated[Path, typer.Argument(help="Where bundles are.")] = Path("results"),
+    junit: Annotated[Path | None, typer.Option(help="Write the verdicts as JUnit XML into this file.")] = None,
+    ktap: Annotated[
+        Path | None, typer.Option(help="Write the verdicts as KTAP into this file, - for the terminal.")
+    ] = None,
+    as_json: As_json = False,
+) -> None:
+    """Check every bundle: checksums, status and expectations. Exit status 1 if an expectation did not hold."""
+    from mptcplab.cli.bundles import bundles_under
+    from mptcplab.cli.outcome import print_expectations
+    from mptcplab.cli.output import RESULTS, print_json, write_text
+    from mptcplab.cli.run import end_with_status_of
+    from mptcplab.cli.verdicts import as_junit, as_ktap
+    from mptcplab.results import summary
+
+    bundles = bundles_under([directory])
+    for bundle in bundles:
+        if bundle.status == "done":
+            bundle.verify()
+    if junit is not None:
+        write_text(junit, as_junit(bundles))
+    if ktap is not None and str(ktap) != "-":
+        write_text(ktap, as_ktap(bundles))
+    if as_json:
+        print_json(summary(bundles))
+    elif ktap is not None and str(ktap) == "-":
+        typer.echo(as_ktap(bundles), nl=False)
+    else:
+        for bundle in bundles:
+            if bundle.status != "done":
+                RESULTS.print(f"[red]{bundle.status}[/] {bundle.path}")
+        print_expectations(bundles)
+        RESULTS.print(f"{len(bundles)} bundles, checksums right")
+    end_with_status_of(bundles)

@@ -1,0 +1,75 @@
+"""``mptcplab compare``: several runs side by side."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mptcplab.cli.options import As_json, Jobs, Out, Repeat, Seed, Settings
+
+if TYPE_CHECKING:
+    from mptcplab.results import Bundle
+
+#: Up to the ratio; its interval is on the page, where there is room.
+SHOWN_COLUMNS = 7
+EXAMPLE = "Example: mptcplab compare examples/aqm-comparison.yaml --repeat 10"
+
+
+def command(
+    what: Annotated[
+        list[str], typer.Argument(help="Directories of bundles, or SPECs to run now; the first is the reference.")
+    ],
+    on: Annotated[str, typer.Option("--on", help="Back-ends to run SPECs on, with commas.", metavar="sim")] = "sim",
+    settings: Settings = None,
+    seed: Seed = 1,
+    repeat: Repeat = 1,
+    out: Out = Path("results"),
+    jobs: Jobs = None,
+    report: Annotated[Path, typer.Option(help="The page.")] = Path("comparison.html"),
+    as_json: As_json = False,
+) -> None:
+    """Compare runs: a table of medians and ratios, and a page with overlays. SPECs are run first, in turns."""
+    from rich.markup import escape
+
+    from mptcplab.cli.output import print_json, print_remark, print_table, write_text
+    from mptcplab.report import arms_of, comparison_page, table_of
+    from mptcplab.results import summary
+
+    bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs)
+    write_text(report, comparison_page(bundles))
+    if as_json:
+        print_json(summary(bundles))
+        return
+    table = table_of(arms_of(bundles))
+    rows = [[escape(cell) for cell in row[:SHOWN_COLUMNS]] for row in table.rows]
+    print_table(table.heads[:SHOWN_COLUMNS], rows, right=table.numeric)
+    print_remark(f"wrote {report}")
+
+
+def _bundles(
+    what: list[str],
+    backends: list[str],
+    settings: list[str] | None,
+    seed: int,
+    repeat: int,
+    out: Path,
+    jobs: int | None,
+) -> list[Bundle]:
+    """The bundles of the directories named, and those of the SPECs, run where they are not there yet."""
+    from mptcplab.cli.bundles import bundles_under
+    from mptcplab.cli.progress import progress
+    from mptcplab.cli.specs import resolved
+    from mptcplab.runner import execute, plan
+
+    directories = [Path(word) for word in what if Path(word).is_dir()]
+    specs = [word for word in what if not Path(word).is_dir()]
+    experiments = [experiment.data for experiment in resolved(specs, settings)]
+    work = [
+        job for name in backends for job in plan(experiments, name, seed=seed, repeat=repeat, out=out) if experiments
+    ]
+    with progress(work) as observer:
+        done = execute(work, observer, workers=jobs or os.cpu_count() or 1)
+    return [*bundles_under(directories), *done]

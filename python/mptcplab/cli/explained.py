@@ -1,0 +1,155 @@
+"""A resolved experiment in words: its head, topology, ceilings, schedule and the origin of every value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+
+from mptcplab.cli.output import RESULTS, print_table
+from mptcplab.picture import as_text
+from mptcplab.plots.marks import in_words
+from mptcplab.report.quantities import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from mptcplab.experiment import Resolved
+
+#: A generated topology can have hundreds of flows; --resolved has them all.
+MOST_ROWS = 40
+#: What is said elsewhere on the page, or is about the family and not about this experiment.
+SAID_ELSEWHERE = {
+    "name",
+    "title",
+    "description",
+    "parameters",
+    "exclude",
+    "reference",
+    "family",
+    "published",
+}
+ENTITIES = ("hosts", "nodes", "media", "links", "flows", "events")
+
+
+def print_head(experiment: Mapping[str, Any]) -> None:
+    """Name, title, duration and what sets this member of a family apart."""
+    RESULTS.print(f"[bold]{escape(experiment['name'])}[/]  {escape(experiment['title'] or '')}")
+    if experiment["description"]:
+        RESULTS.print(escape(experiment["description"]))
+    parameters = ", ".join(f"{name} = {value}" for name, value in experiment["parameters"].items())
+    profiles = ", ".join(experiment["profiles"])
+    facts = [
+        f"at most {quantity(experiment['duration_ns'] / 1e9, 's')}",
+        f"parameters {parameters}" if parameters else "",
+        f"profile {profiles}" if profiles else "",
+    ]
+    RESULTS.print(escape("; ".join(fact for fact in facts if fact)), style="dim")
+
+
+def print_topology(experiment: Mapping[str, Any]) -> None:
+    """The links as a picture in text."""
+    _title("topology")
+    for line in as_text(experiment):
+        RESULTS.print(line, markup=False, soft_wrap=True)
+
+
+def print_ceilings(experiment: Mapping[str, Any]) -> None:
+    """What each flow can carry at most, headers of its transport and of the links counted."""
+    _title("flows and their payload ceilings")
+    rows = [
+        (
+            escape(flow["id"]),
+            f"{flow['from']} → {flow['to']}",
+            flow["transport"],
+            flow["app"]["kind"],
+            quantity(flow["ceiling_bps"], "bit/s"),
+            f"{len(flow['paths'])}",
+        )
+        for flow in experiment["flows"][:MOST_ROWS]
+    ]
+    print_table(("flow", "", "transport", "application", "ceiling", "paths"), rows, right=(4, 5))
+    _print_hidden(len(experiment["flows"]))
+
+
+def print_schedule(experiment: Mapping[str, Any]) -> None:
+    """Events in the order in which they will happen."""
+    if not experiment["events"]:
+        return
+    _title("schedule")
+    links = {link["id"]: link for link in experiment["links"]}
+    rows = []
+    for event in experiment["events"]:
+        words = in_words(event["action"])
+        if event["action"]["kind"] == "set_link":
+            words = f"{event['action']['link']}: {_difference(event['action'], links)}"
+            links[event["action"]["link"]] = event["action"]
+        rows.append((quantity(event["at_ns"] / 1e9, "s"), escape(event["id"]), escape(words)))
+    print_table(("at", "event", "what"), rows[:MOST_ROWS], right=(0,))
+    _print_hidden(len(rows))
+
+
+def _difference(new: Mapping[str, Any], links: Mapping[str, Mapping[str, Any]]) -> str:
+    """What a set event changes, per direction where they differ."""
+    old = links[new["link"]]
+    changes = {side: _changed(old[side], new[side]) for side in ("forward", "backward")}
+    if changes["forward"] == changes["backward"]:
+        return changes["forward"]
+    return "; ".join(f"{side} {change}" for side, change in changes.items() if change)
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {old[name]} → {new[name]}" for name in new if new[name] != old[name])
+
+
+def print_published(resolved: Resolved) -> None:
+    """What the paper says came out."""
+    published = resolved.description.get("published", [])
+    if not published:
+        return
+    _title("published")
+    for value in published:
+        said = " ".join(str(value[key]) for key in ("metric", "op", "value", "unit") if key in value)
+        RESULTS.print(escape(f"{said}  ({value['source']})"), soft_wrap=True)
+
+
+def print_origins(resolved: Resolved) -> None:
+    """Every value of the description, defaults filled in, and where it came from; a heading per host, link, flow."""
+    _title("every value and where it came from")
+    rows: list[tuple[str, str, str]] = []
+    entity = None
+    description = {key: value for key, value in resolved.description.items() if key not in SAID_ELSEWHERE}
+    for path, value in _leaves(description):
+        parts = path.split(".")
+        depth = 2 if parts[0] in ENTITIES and len(parts) > 2 else 0
+        if depth and parts[:depth] != entity:
+            entity = parts[:depth]
+            rows.append((f"[bold]{escape('.'.join(entity))}[/]", "", ""))
+        name = ("  " if depth else "") + ".".join(parts[depth:])
+        rows.append((escape(name), escape(_shown(value)), f"[dim]{escape(resolved.origins.get(path, ''))}[/]"))
+    print_table(("value", "", "origin"), rows)
+
+
+def _shown(value: Any) -> str:
+    return "none" if value in ([], {}, "") else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Paths and values of all scalars, as in ``links.wifi.rate``."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and value:
+        for index, inner in enumerate(value):
+            yield from _leaves(inner, f"{path}.{index}")
+    else:
+        yield path, value
+
+
+def _title(text: str) -> None:
+    RESULTS.print(f"\n[bold]{text}[/]")
+
+
+def _print_hidden(count: int) -> None:
+    if count > MOST_ROWS:
+        RESULTS.print(f"... and {count - MOST_ROWS} more (--resolved has all)", style="dim")

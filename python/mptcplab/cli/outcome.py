@@ -1,0 +1,158 @@
+"""What a run came to, for people: a table of flows, a chart of throughput, expectations that did not hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.markup import escape
+
+from mptcplab.cli.output import RESULTS, print_table
+from mptcplab.report.quantities import quantity
+from mptcplab.results import Spread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mptcplab.families import Json
+    from mptcplab.metrics.arrays import Floats
+    from mptcplab.results import Bundle, RunData
+
+#: A run of a hundred flows prints its totals and the first of them; the report has all.
+MOST_FLOWS = 12
+WIDEST_CHART = 100
+BARS = " ▁▂▃▄▅▆▇█"
+
+COLUMNS = ("experiment", "flow", "goodput", "of ceiling", "lost", "delay p50", "recovery")
+METRICS = (
+    ("goodput_bps", "bit/s"),
+    ("ceiling_ratio", ""),
+    ("loss_ratio", ""),
+    ("delay_p50_s", "s"),
+)
+
+
+def print_outcome(bundles: Sequence[Bundle]) -> None:
+    """A row per flow of each experiment: the value of a single run, or the median of several."""
+    by_experiment: dict[str, list[Bundle]] = {}
+    for bundle in bundles:
+        by_experiment.setdefault(bundle.record["experiment"], []).append(bundle)
+    rows = [row for name, repetitions in by_experiment.items() for row in _rows(name, repetitions)]
+    print_table(COLUMNS, rows, right=range(2, len(COLUMNS)))
+
+
+def print_expectations(bundles: Sequence[Bundle]) -> None:
+    """Each expectation that did not hold, and how many did."""
+    verdicts = [(bundle, verdict) for bundle in bundles for verdict in bundle.record["expectations"]]
+    failed = [(bundle, verdict) for bundle, verdict in verdicts if not verdict["held"]]
+    for bundle, verdict in failed:
+        run = f"{bundle.record['experiment']}, seed {bundle.record['seed']}"
+        RESULTS.print(f"[red]not held[/] {escape(verdict['text'])} ({escape(run)}: {escape(verdict['why'] or '')})")
+    if verdicts:
+        RESULTS.print(f"{len(verdicts) - len(failed)} of {len(verdicts)} expectations held")
+
+
+def print_family_metrics(entries: Sequence[Json]) -> None:
+    """Ratios, best values and crossings over the families that were run."""
+    if not entries:
+        return
+    RESULTS.print()
+    rows = [(escape(entry["id"]), escape(_subject(entry)), *_family_values(entry)) for entry in entries]
+    print_table(("family metric", "", "value", "interval"), rows, right=(2, 3))
+    RESULTS.print()
+
+
+def _subject(entry: Json) -> str:
+    if entry["kind"] == "ratio":
+        return str(entry["experiment"])
+    verb = "is largest at" if entry["kind"] == "argmax" else "cross at"
+    return f"{entry['metric'].replace(' ', ' and ')} {verb} {entry['over']} ="
+
+
+def _family_values(entry: Json) -> tuple[str, str]:
+    """What was found, and its interval; or why there is none."""
+    if entry["why"]:
+        return quantity(None, ""), escape(entry["why"])
+    value = quantity(entry["median"], "") if entry["value"] is None else str(entry["value"])
+    low, high = entry["ci95"]
+    return escape(value), f"{quantity(low, '')} to {quantity(high, '')}"
+
+
+def print_chart(bundle: Bundle) -> None:
+    """Throughput of each flow over time, each against its own peak, with the events below."""
+    run = bundle.load()
+    flows = list(run.flows)[:MOST_FLOWS]
+    if not flows or run.end_s == 0:
+        return
+    label = max(len("events"), *(len(flow) for flow in flows))
+    columns = min(WIDEST_CHART, RESULTS.width - label - len("  peak 1000 Mbit/s"))
+    RESULTS.print()
+    for flow in flows:
+        rates = _binned_rates(run, flow, columns)
+        peak = float(rates.max(initial=0.0))
+        bars = "".join(BARS[round(rate / peak * (len(BARS) - 1))] if peak else BARS[0] for rate in rates)
+        _print_line(f"{escape(flow):>{label}} [cyan]{bars}[/] peak {quantity(peak, 'bit/s')}")
+    marks = _marks(run, columns)
+    if marks:
+        _print_line(f"[dim]{'events':>{label}} {escape(marks)}[/]")
+    _print_line(f"[dim]{'':>{label}} 0 s{quantity(run.end_s, 's'):>{columns - len('0 s')}}[/]")
+    RESULTS.print()
+
+
+def _print_line(text: str) -> None:
+    RESULTS.print(text, no_wrap=True, overflow="ignore", crop=False)
+
+
+def _rows(name: str, repetitions: Sequence[Bundle]) -> list[tuple[str, ...]]:
+    flows = [flow["id"] for flow in repetitions[0].record["flows"]]
+    label = name if len(repetitions) == 1 else f"{name} (median of {len(repetitions)})"
+    rows = [
+        (
+            escape(label) if index == 0 else "",
+            escape(flow),
+            *(_value(repetitions, flow, metric, unit) for metric, unit in METRICS),
+            _recovery(repetitions, flow),
+        )
+        for index, flow in enumerate(flows[:MOST_FLOWS])
+    ]
+    hidden = len(flows) - len(rows)
+    return [*rows, ("", f"and {hidden} more", "", "", "", "", "")] if hidden else rows
+
+
+def _value(repetitions: Sequence[Bundle], flow: str, metric: str, unit: str) -> str:
+    known = [bundle.record["metrics"].get(f"flows.{flow}", {}).get(metric) for bundle in repetitions]
+    return _median([value for value in known if value is not None], unit)
+
+
+def _recovery(repetitions: Sequence[Bundle], flow: str) -> str:
+    """The longest of the run's recovery times after failures, against what was left of the capacity."""
+    worst = []
+    for bundle in repetitions:
+        times = [entry["recovery"] for entry in bundle.record["flows"] if entry["id"] == flow]
+        found = [r["seconds"] for r in times[0] if r["seconds"] is not None] if times else []
+        worst += [max(found)] if found else []
+    return _median(worst, "s")
+
+
+def _median(values: list[float], unit: str) -> str:
+    spread = Spread.of(values)
+    return quantity(spread.median if spread else None, unit)
+
+
+def _binned_rates(run: RunData, flow: str, columns: int) -> Floats:
+    """Mean rate of delivery in bit/s in each column of the chart."""
+    series = run.samples.series(f"flows.{flow}", "bytes_in_order")
+    if series is None:
+        return np.zeros(columns)
+    edges = np.linspace(0, run.end_s, columns + 1)
+    return np.diff(np.interp(edges, series.times_s, series.values)) * 8 / np.diff(edges)
+
+
+def _marks(run: RunData, columns: int) -> str:
+    """A line with an arrow and the name at the time of each event, as far as they fit side by side."""
+    line = ""
+    for happening in run.happenings:
+        column = int(happening.actual_s / run.end_s * columns)
+        if column >= len(line):
+            line = f"{line:<{column}}↑{happening.id} "
+    return line

@@ -1,0 +1,31 @@
+"""``mptcplab report``: the page and the figures of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLE = "Example: mptcplab report results/failing-link --export figures"
+
+
+def command(
+    bundle: Annotated[Path, typer.Argument(help="A bundle, or a directory that holds just one.")],
+    out: Annotated[Path | None, typer.Option(help="The page; default report.html in the bundle's directory.")] = None,
+    export: Annotated[Path | None, typer.Option(help="Also write every figure as PNG, SVG and CSV here.")] = None,
+) -> None:
+    """Write the report of a run: one HTML page, complete in itself. Several runs side by side: mptcplab compare."""
+    from mptcplab.cli.bundles import one_bundle
+    from mptcplab.cli.output import RESULTS, write_text
+    from mptcplab.plots import drawings_of
+    from mptcplab.plots import export as export_figures
+    from mptcplab.report import run_page
+
+    found = one_bundle(bundle)
+    page = out or found.path / "report.html"
+    write_text(page, run_page(found))
+    RESULTS.print(f"wrote {page}", markup=False, soft_wrap=True)
+    if export is not None:
+        figures = export_figures(drawings_of(found.load()), export)
+        RESULTS.print(f"wrote {len(figures)} figures into {export}", markup=False, soft_wrap=True)

@@ -1,0 +1,63 @@
+"""Verdicts on expectations in the formats that test systems read: JUnit XML and KTAP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as Xml
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mptcplab.results import Bundle
+
+
+def as_junit(bundles: Sequence[Bundle]) -> str:
+    """A test suite per bundle, a test case per expectation; a run that did not finish is an error."""
+    suites = Xml.Element("testsuites", {"name": "mptcplab"})
+    for bundle in bundles:
+        verdicts = bundle.record["expectations"]
+        failures = sum(not verdict["held"] for verdict in verdicts)
+        counts = {
+            "tests": str(len(verdicts) + 1),
+            "failures": str(failures),
+            "errors": str(int(bundle.status != "done")),
+        }
+        suite = Xml.SubElement(
+            suites, "testsuite", {"name": _name(bundle), "time": str(bundle.record["wall_s"] or 0), **counts}
+        )
+        run = Xml.SubElement(suite, "testcase", {"name": "the run is done", "classname": _name(bundle)})
+        if bundle.status != "done":
+            Xml.SubElement(run, "error", {"message": bundle.record["why"] or bundle.status})
+        for verdict in verdicts:
+            case = Xml.SubElement(suite, "testcase", {"name": verdict["text"], "classname": _name(bundle)})
+            if not verdict["held"]:
+                Xml.SubElement(case, "failure", {"message": verdict["why"] or ""})
+    Xml.indent(suites)
+    return Xml.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def as_ktap(bundles: Sequence[Bundle]) -> str:
+    """KTAP version 1, as the kernel's own tests print it: a test per bundle, its expectations as subtests."""
+    lines = ["KTAP version 1", f"1..{len(bundles)}"]
+    for number, bundle in enumerate(bundles, 1):
+        verdicts = bundle.record["expectations"]
+        lines += ["  KTAP version 1", f"  1..{len(verdicts)}"]
+        lines += [f"  {_ok(v['held'])} {index} {_described(v)}" for index, v in enumerate(verdicts, 1)]
+        held = bundle.status == "done" and all(verdict["held"] for verdict in verdicts)
+        lines.append(f"{_ok(held)} {number} {_name(bundle)}")
+    return "\n".join(lines) + "\n"
+
+
+def _name(bundle: Bundle) -> str:
+    record = bundle.record
+    return f"{record['experiment']} {record['backend']} seed {record['seed']}"
+
+
+def _ok(held: bool) -> str:
+    return "ok" if held else "not ok"
+
+
+def _described(verdict: dict[str, object]) -> str:
+    """The expectation, and as a diagnostic why it did not hold; a # would start a directive."""
+    text = str(verdict["text"]).replace("#", "")
+    return text if verdict["held"] else f"{text} ({str(verdict['why']).replace('#', '')})"
