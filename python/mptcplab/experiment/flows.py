@@ -10,7 +10,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from mptcplab import algorithms
-from mptcplab.experiment.base import ONE_OR_MORE, Model, described, nearest_hint, one_of
+from mptcplab.experiment.base import ONE_OR_MORE, Model, described, one_of
 from mptcplab.units import Duration, Rate, Size
 
 
@@ -150,8 +150,9 @@ def _algorithm(family: algorithms.Family, name: object) -> str:
         return name
     found = family.find(name)
     if found is None:
-        known = [*family.names, *family.aliases]
-        raise described(f"unknown {family.kind} '{name}'{nearest_hint(name, known)}", ", ".join(family.names))
+        close = algorithms.nearest(name, [*family.names, *family.aliases])
+        hint = f", did you mean '{family.find(close)}'?" if close else ""
+        raise described(f"unknown {family.kind} '{name}'{hint}", ", ".join(family.names))
     return found
 
 
@@ -299,7 +300,8 @@ class Flow(Model):
                 )
         if self.transport == "udp" and self.app.kind in ("bulk", "request_response", "short_flows", "streaming"):
             raise described(
-                f"app {self.app.kind} needs a stream, transport is udp",
+                f"app {self.app.kind}{'' if 'app' in self.model_fields_set else ' (the default)'} needs a stream, "
+                "transport is udp",
                 "tcp or mptcp; over udp cbr, probe, iperf3, command",
                 field="app",
             )

@@ -70,7 +70,8 @@ class Queue(Shorthand):
         known = DISCIPLINE_SETTINGS[self.discipline]
         for name in _SETTINGS:
             if getattr(self, name) is not None and name not in known:
-                raise described(f"'{name}' has no effect on discipline {self.discipline}", ", ".join(known) or "none")
+                having = " or ".join(kind for kind, settings in DISCIPLINE_SETTINGS.items() if name in settings)
+                raise described(f"'{name}' has no effect on discipline {self.discipline}", f"discipline {having}")
         return self
 
 

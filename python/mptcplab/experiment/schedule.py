@@ -106,7 +106,8 @@ def _switch(name: str, way: str, world: World) -> Action:
     """Up or down of an interface (a name with a dot) or a link."""
     if "." in name:
         return {"kind": f"interface_{way}", "interface": world.interface(name)}
-    return {"kind": f"link_{way}", "link": world.link(name), "by": "cut"}
+    known = name if name in world.links else _known("link or interface", name, [*world.links, *world.interfaces])
+    return {"kind": f"link_{way}", "link": known, "by": "cut"}
 
 
 def _outage(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
