@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -49,11 +50,18 @@ class Unsupported(MptcplabError):
 
     exit_status = 3
 
-    def __init__(self, backend: str, missing: list[tuple[str, str]], experiment: str = "this") -> None:
+    def __init__(self, backend: str, missing: list[tuple[str, str]], experiments: list[str] | None = None) -> None:
         self.backend = backend
         self.missing = missing
-        reasons = "; ".join(f"{feature} ({why})" for feature, why in missing)
-        super().__init__(f"back-end {backend} cannot run {experiment}: {reasons}")
+        which = first_few(experiments or ["this"])
+        reasons = first_few([f"{feature} ({why})" for feature, why in missing], "; ")
+        super().__init__(f"back-end {backend} cannot run {which}: {reasons}")
+
+
+def first_few(items: Sequence[str], separator: str = ", ", most: int = 4) -> str:
+    """The items in one text; of many, the first and how many more there are."""
+    shown = [*items[:most], *([f"and {len(items) - most} more"] if len(items) > most else [])]
+    return separator.join(shown)
 
 
 class RunFailed(MptcplabError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,7 +64,7 @@ def _show(bundles: list[Bundle], reused: int) -> None:
     print_expectations(bundles)
     if reused:
         print_remark(f"{reused} of {len(bundles)} runs were done already (--fresh runs them again)")
-    if len(bundles) == 1:
-        print_remark(f"report: mptcplab report {bundles[0].path}")
-    else:
-        print_remark(f"side by side: mptcplab compare {' '.join(dict.fromkeys(str(b.path.parent) for b in bundles))}")
+    print_remark(f"report: mptcplab report {shlex.quote(str(bundles[0].path))}")
+    arms = {bundle.path.parent for bundle in bundles}
+    if len(arms) > 1:
+        print_remark(f"side by side: mptcplab compare {shlex.quote(os.path.commonpath(arms))}")

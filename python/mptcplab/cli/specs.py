@@ -23,5 +23,7 @@ def _overrides(settings: list[str]) -> dict[str, str]:
         key, equals, value = setting.partition("=")
         if not equals or not key:
             raise UsageError(f"--set {setting}: not of the form KEY=VALUE, for example --set links.wifi.delay=20ms")
+        if key in found:
+            raise UsageError(f"--set {key}: given twice; run each value with a command of its own, then compare them")
         found[key] = value
     return found
