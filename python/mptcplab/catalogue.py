@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mptcplab.backends import backend
+from mptcplab.backends import backend, feature_of
 from mptcplab.errors import SpecError
 from mptcplab.experiment import members
 from mptcplab.recorded import Recorded
@@ -65,14 +65,8 @@ def listing(spec: str | None = None) -> list[Entry]:
 def entry_of(member: Member | Recorded) -> Entry:
     """The entry of one experiment; it is resolved for that."""
     missing = backend("sim").check(member.resolve().data)
-    features = dict.fromkeys(_feature(where) for where, _ in missing)
+    features = dict.fromkeys(feature_of(where) for where, _ in missing)
     return {"id": member.name, "title": member.title, "missing": list(features)}
-
-
-def _feature(where: str) -> str:
-    """What is missing without whose it is: ``flows.bulk.transport: mptcp`` is ``transport: mptcp``."""
-    field, colon, value = where.partition(": ")
-    return f"{field.rpartition('.')[2]}{colon}{value}"
 
 
 def _counting_order(member: Member) -> list[tuple[int, str]]:

@@ -50,12 +50,11 @@ class Unsupported(MptcplabError):
 
     exit_status = 3
 
-    def __init__(self, backend: str, missing: list[tuple[str, str]], experiments: list[str] | None = None) -> None:
+    def __init__(self, backend: str, missing: list[tuple[str, str]], experiment: str = "this") -> None:
         self.backend = backend
         self.missing = missing
-        which = first_few(experiments or ["this"])
         reasons = first_few([f"{feature} ({why})" for feature, why in missing], "; ")
-        super().__init__(f"back-end {backend} cannot run {which}: {reasons}")
+        super().__init__(f"back-end {backend} cannot run {experiment}: {reasons}")
 
 
 def first_few(items: Sequence[str], separator: str = ", ", most: int = 4) -> str:

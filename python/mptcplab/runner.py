@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mptcplab.backends import backend
-from mptcplab.errors import RunFailed, Unsupported
+from mptcplab.backends import backend, feature_of
+from mptcplab.errors import RunFailed, Unsupported, first_few
 from mptcplab.results import Bundle, BundleWriter, digest, done_bundles, evaluated, read_data
 from mptcplab.results import check as check_expectations
 
@@ -60,8 +60,13 @@ def check(experiments: Iterable[Resolved], backend_name: str) -> None:
         check_expectations(experiment["expect"], experiment)
         missing[experiment["name"]] = chosen.check(experiment)
     refused = [name for name, features in missing.items() if features]
+    if len(refused) == 1:
+        raise Unsupported(backend_name, missing[refused[0]], refused[0])
     if refused:
-        raise Unsupported(backend_name, list(dict.fromkeys(chain(*missing.values()))), refused)
+        features = dict.fromkeys((feature_of(where), why) for where, why in chain(*missing.values()))
+        raise Unsupported(
+            backend_name, list(features), f"{len(refused)} of {len(missing)} experiments ({first_few(refused)})"
+        )
 
 
 def plan(

@@ -64,9 +64,9 @@ def _bundles(
     directories = [Path(word) for word in what if Path(word).is_dir()]
     specs = [word for word in what if not Path(word).is_dir()]
     experiments = [experiment.data for experiment in resolved(specs, settings)]
-    work = [
-        job for name in backends for job in plan(experiments, name, seed=seed, repeat=repeat, out=out) if experiments
-    ]
+    here = bundles_under(directories)
+    names = dict.fromkeys(backends) if experiments else ()
+    work = [job for name in names for job in plan(experiments, name, seed=seed, repeat=repeat, out=out)]
     with progress(work) as observer:
         done = execute(work, observer, workers=jobs or os.cpu_count() or 1)
-    return [*bundles_under(directories), *done]
+    return [*here, *done]

@@ -63,7 +63,7 @@ def _show(bundles: list[Bundle], reused: int) -> None:
         print_chart(bundles[0])
     print_expectations(bundles)
     if reused:
-        print_remark(f"{reused} of {len(bundles)} runs were done already (--fresh runs them again)")
+        print_remark(f"done already: {reused} of {len(bundles)} (--fresh runs all again)")
     print_remark(f"report: mptcplab report {shlex.quote(str(bundles[0].path))}")
     arms = {bundle.path.parent for bundle in bundles}
     if len(arms) > 1:
