@@ -30,13 +30,14 @@ def command(
     as_json: As_json = False,
 ) -> None:
     """Compare runs: a table of medians and ratios, and a page with overlays. SPECs are run first, in turns."""
+    bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs)
+
     from rich.markup import escape
 
     from mptcplab.cli.output import print_json, print_remark, print_table, write_text
     from mptcplab.report import arms_of, comparison_page, table_of
     from mptcplab.results import summary
 
-    bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs)
     write_text(report, comparison_page(bundles))
     if as_json:
         print_json(summary(bundles))

@@ -17,12 +17,14 @@ def command(
 ) -> None:
     """Write the report of a run: one HTML page, complete in itself. Several runs side by side: mptcplab compare."""
     from mptcplab.cli.bundles import one_bundle
+
+    found = one_bundle(bundle)
+
     from mptcplab.cli.output import print_line, write_text
     from mptcplab.plots import drawings_of
     from mptcplab.plots import export as export_figures
     from mptcplab.report import run_page
 
-    found = one_bundle(bundle)
     page = out or found.path / "report.html"
     write_text(page, run_page(found))
     print_line(f"wrote {page}")

@@ -29,13 +29,16 @@ def command(
     as_json: As_json = False,
 ) -> None:
     """Run experiments; what is done already in --out is not run again. Exit status 1: an expectation did not hold."""
+    from mptcplab.cli.specs import resolved
+
+    experiments = [experiment.data for experiment in resolved(spec, settings)]
+
+    # A wrong description is told before the rest of the house is loaded.
     from mptcplab.cli.output import print_json
     from mptcplab.cli.progress import progress
-    from mptcplab.cli.specs import resolved
     from mptcplab.results import summary
     from mptcplab.runner import execute, plan
 
-    experiments = [experiment.data for experiment in resolved(spec, settings)]
     work = plan(experiments, on, seed=seed, repeat=repeat, out=out, fresh=fresh)
     with progress(work) as observer:
         bundles = execute(work, observer, workers=jobs or os.cpu_count() or 1)
