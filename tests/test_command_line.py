@@ -344,14 +344,19 @@ def on_a_terminal(*arguments: str | Path, cwd: Path, **changes: str) -> tuple[in
         [PROGRAM, *map(str, arguments)], cwd=cwd, env=environment(TERM="xterm", **changes), stdout=slave, stderr=slave
     )
     os.close(slave)
+    got = rest_of(master)
+    return process.wait(timeout=60), got
+
+
+def rest_of(master: int) -> str:
+    """What a terminal gets until its other end is closed; then it is closed too."""
     got = b""
     while True:
         try:
             got += os.read(master, 65536)
         except OSError:  # how Linux says that the other end is closed
-            break
-    os.close(master)
-    return process.wait(timeout=60), got.decode()
+            os.close(master)
+            return got.decode()
 
 
 def test_no_control_codes_where_there_is_no_terminal(done: Path) -> None:
@@ -395,9 +400,10 @@ def test_a_long_run_shows_a_bar_with_the_time_left_once_somebody_waits(tmp_path:
         got += os.read(master, 65536).decode()
     waited_s = time.monotonic() - begun
     process.send_signal(signal.SIGINT)
+    got += rest_of(master)
     assert process.wait(timeout=60) == 130
-    os.close(master)
     assert waited_s > 2
+    assert "mptcplab: interrupted" in got
     assert re.search(r"0/1 long .*\d+%.*(\d:\d\d:\d\d|-:--:--)", got)
 
 
