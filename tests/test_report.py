@@ -52,7 +52,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     bundle, run = recorded(tmp_path_factory.mktemp("out"))
-    return page_of(bundle.record, run)
+    return page_of(bundle.record, run, bundle.path)
 
 
 def test_results_load_without_matplotlib() -> None:
@@ -151,7 +151,8 @@ def test_nothing_from_the_description_becomes_markup(tmp_path: Path) -> None:
     evil["expect"] = ["run.duration_s > 1"]
     bundle, _ = recorded(tmp_path)
     run = made_run(evil)
-    html = page_of(bundle.record | evaluated(run) | {"experiment": EVIL, "substitutions": [EVIL]}, run)
+    record = bundle.record | evaluated(run) | {"experiment": EVIL, "substitutions": [EVIL]}
+    html = page_of(record, run, tmp_path / EVIL)
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     assert not [tag for tag, _ in Page(html).elements if tag == "script"]
@@ -159,7 +160,7 @@ def test_nothing_from_the_description_becomes_markup(tmp_path: Path) -> None:
 
 def test_an_invalid_run_says_so_first(tmp_path: Path) -> None:
     bundle, run = recorded(tmp_path, status="invalid")
-    assert "This run is invalid: no reason was recorded." in page_of(bundle.record, run)
+    assert "This run is invalid: no reason was recorded." in page_of(bundle.record, run, bundle.path)
 
 
 def test_a_comparison_needs_two_arms_and_takes_ratios_seed_by_seed(tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mptcplab.backends import backend
+from mptcplab.backends import backend, feature_of
 from mptcplab.errors import SpecError
 from mptcplab.experiment import members
+from mptcplab.recorded import Recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from mptcplab.experiment import Member
 
@@ -24,11 +25,17 @@ INDEX = PAPERS / "index.json"
 Entry = dict[str, Any]
 
 
-def find(spec: str, changes: Mapping[str, str] | None = None) -> list[Member]:
+def find(spec: str, changes: Mapping[str, str] | None = None) -> Sequence[Member | Recorded]:
     """The experiments that ``spec`` means: all of a file, or those of the catalogue with that name or prefix.
+
+    A .json file is the resolved experiment of a bundle, which is run as it is.
 
     ``changes`` (description path or parameter -> YAML) are made to each. Raises SpecError if there is none.
     """
+    if spec.endswith(".json"):
+        if changes:
+            raise SpecError(f"{spec}: is resolved already, --set cannot change it", allowed="--set on a description")
+        return [Recorded.read(Path(spec).expanduser())]
     if _is_path(spec):
         return members(Path(spec).expanduser(), changes)
     paper = spec.split("/")[0]
@@ -60,18 +67,11 @@ def listing(spec: str | None = None) -> list[Entry]:
     return found
 
 
-def entry_of(member: Member) -> Entry:
+def entry_of(member: Member | Recorded) -> Entry:
     """The entry of one experiment; it is resolved for that."""
     missing = backend("sim").check(member.resolve().data)
-    features = dict.fromkeys(_feature(where) for where, _ in missing)
+    features = dict.fromkeys(feature_of(where) for where, _ in missing)
     return {"id": member.name, "title": member.title, "missing": list(features)}
-
-
-def _feature(where: str) -> str:
-    """What is missing without whose it is: ``flows.bulk.transport: mptcp`` is ``transport: mptcp``."""
-    field, colon, value = where.partition(": ")
-    name = field.rpartition(".")[2]
-    return name if field.startswith("measure.") else f"{name}{colon}{value}"
 
 
 def _natural_order(name: str) -> list[str | int]:
@@ -80,7 +80,7 @@ def _natural_order(name: str) -> list[str | int]:
 
 
 def _is_path(spec: str) -> bool:
-    return spec.endswith((".yaml", ".yml")) or spec.startswith((".", "/", "~")) or Path(spec).is_file()
+    return spec.endswith((".yaml", ".yml", ".json")) or spec.startswith((".", "/", "~")) or Path(spec).is_file()
 
 
 def _is_under(name: str, prefix: str) -> bool:
@@ -94,7 +94,7 @@ def _unknown(spec: str) -> SpecError:
     hint = f"did you mean {near[0]}? " if near else ""
     return SpecError(
         f"no experiment and no file is called {spec!r}",
-        allowed=f"{hint}a .yaml file, or a name or prefix from `mptcplab list`",
+        allowed=f"{hint}a .yaml file, a bundle's experiment.json, or a name or prefix from `mptcplab list`",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -54,8 +55,14 @@ class Unsupported(MptcplabError):
     def __init__(self, backend: str, missing: list[tuple[str, str]], experiment: str = "this") -> None:
         self.backend = backend
         self.missing = missing
-        reasons = "; ".join(f"{feature} ({why})" for feature, why in missing)
+        reasons = first_few([f"{feature} ({why})" for feature, why in missing], "; ")
         super().__init__(f"back-end {backend} cannot run {experiment}: {reasons}")
+
+
+def first_few(items: Sequence[str], separator: str = ", ", most: int = 4) -> str:
+    """The items in one text; of many, the first and how many more there are."""
+    shown = [*items[:most], *([f"and {len(items) - most} more"] if len(items) > most else [])]
+    return separator.join(shown)
 
 
 class RunFailed(MptcplabError):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mptcplab.backends import backend
-from mptcplab.errors import RunFailed, Unsupported
-from mptcplab.results import Bundle, BundleWriter, done_bundles, evaluated, read_data
+from mptcplab.backends import backend, feature_of
+from mptcplab.errors import RunFailed, Unsupported, first_few
+from mptcplab.results import Bundle, BundleWriter, digest, done_bundles, evaluated, read_data
 from mptcplab.results import check as check_expectations
 
 if TYPE_CHECKING:
@@ -36,6 +36,13 @@ class Job:
     fresh: bool
     #: The bundle of an earlier run of the same, if it counts.
     done: Bundle | None
+
+
+@dataclass
+class _Stop:
+    """Why the runs in progress shall stop, once somebody wants it; they look at it from their threads."""
+
+    reason: str | None = None
 
 
 class Observer(Protocol):
@@ -75,11 +82,18 @@ def run(
 def check(experiments: Iterable[Resolved], backend_name: str) -> None:
     """Refuse before anything runs: SpecError for a wrong expectation, Unsupported for what the back-end cannot do."""
     chosen = backend(backend_name)
+    missing: dict[str, list[tuple[str, str]]] = {}
     for experiment in experiments:
         check_expectations(experiment["expect"], experiment)
-        missing = chosen.check(experiment)
-        if missing:
-            raise Unsupported(backend_name, missing, experiment["name"])
+        missing[experiment["name"]] = chosen.check(experiment)
+    refused = [name for name, features in missing.items() if features]
+    if len(refused) == 1:
+        raise Unsupported(backend_name, missing[refused[0]], refused[0])
+    if refused:
+        features = dict.fromkeys((feature_of(where), why) for where, why in chain(*missing.values()))
+        raise Unsupported(
+            backend_name, list(features), f"{len(refused)} of {len(missing)} experiments ({first_few(refused)})"
+        )
 
 
 def plan(
@@ -87,8 +101,10 @@ def plan(
 ) -> list[Job]:
     """The jobs of ``repeat`` repetitions, seeds ``seed``, ``seed + 1``, ...; compared experiments take turns.
 
-    What is done already is not run again unless ``fresh``. Raises what ``check`` raises.
+    An experiment that is given twice is run once. What is done already is not run again unless ``fresh``.
+    Raises what ``check`` raises, and SpecError for a name that cannot be a directory.
     """
+    experiments = list({digest(experiment): experiment for experiment in experiments}.values())
     check(experiments, backend_name)
     seeds = list(range(seed, seed + repeat))
     done = [{} if fresh else done_bundles(out, experiment, backend_name, seeds) for experiment in experiments]
@@ -104,13 +120,13 @@ def execute(jobs: Sequence[Job], observer: Observer, *, workers: int) -> list[Bu
 
     On KeyboardInterrupt the runs in progress are stopped, their bundles say ``unfinished``, and the interrupt goes on.
     """
-    stop = threading.Event()
+    stop = _Stop()
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(_bundle_of, job, observer, stop) for job in jobs]
         try:
             _wait_for(futures)
-        except BaseException:
-            stop.set()
+        except BaseException as error:
+            stop.reason = "interrupted" if isinstance(error, KeyboardInterrupt) else "another run failed"
             pool.shutdown(cancel_futures=True)
             raise
     return [future.result() for future in futures]
@@ -125,33 +141,35 @@ def _wait_for(futures: list[Future[Bundle]]) -> None:
             future.result()
 
 
-def _bundle_of(job: Job, observer: Observer, stop: threading.Event) -> Bundle:
+def _bundle_of(job: Job, observer: Observer, stop: _Stop) -> Bundle:
     bundle = job.done or _run(job, observer, stop)
     observer.finished(job, bundle)
     return bundle
 
 
-def _run(job: Job, observer: Observer, stop: threading.Event) -> Bundle:
-    writer = BundleWriter.create(
-        job.out, job.experiment, backend=job.backend, seed=job.seed, repeat=job.repeat, fresh=job.fresh
-    )
+def _run(job: Job, observer: Observer, stop: _Stop) -> Bundle:
+    seeding = {"seed": job.seed, "repeat": job.repeat}
+    with BundleWriter.create(job.out, job.experiment, backend=job.backend, fresh=job.fresh, **seeding) as writer:
+        try:
+            return _recorded(job, writer, observer, stop)
+        except OSError as error:
+            run = f"{job.experiment['name']}, seed {job.seed}"
+            raise RunFailed(f"{run}: {error}; what was written is in {writer.path}") from error
+
+
+def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: _Stop) -> Bundle:
     begun = time.monotonic()
-    try:
-        run = backend(job.backend).start(job.experiment, job.seed, writer.path)
-        for tick in run.samples():
-            observer.advanced(job, tick.time_ns / job.experiment["duration_ns"])
-            if stop.is_set():
-                run.stop("interrupted")
-        result = run.result()
-    except OSError as error:
-        raise RunFailed(
-            f"{job.experiment['name']}, seed {job.seed}: {error}; what was written is in {writer.path}"
-        ) from error
+    run = backend(job.backend).start(job.experiment, job.seed, writer.path)
+    for tick in run.samples():
+        observer.advanced(job, tick.time_ns / job.experiment["duration_ns"])
+        if stop.reason:
+            run.stop(stop.reason)
+    result = run.result()
     wall_s = time.monotonic() - begun
-    interrupted = run.state == "stopped"
+    stopped = run.state == "stopped"
     return writer.finish(
-        "unfinished" if interrupted else "done",
-        why="interrupted" if interrupted else None,
+        "unfinished" if stopped else "done",
+        why=stop.reason if stopped else None,
         wall_s=wall_s,
         trace_hash=result["trace_hash"],
         **evaluated(read_data(writer.path, job.experiment, result)),

@@ -78,6 +78,13 @@ class Backend(Protocol):
         """Start a run that writes its samples into ``directory``."""
 
 
+def feature_of(missing: str) -> str:
+    """What is missing without whose it is: ``flows.bulk.transport: mptcp`` is ``transport: mptcp``."""
+    field, colon, value = missing.partition(": ")
+    name = field.rpartition(".")[2]
+    return name if field.startswith("measure.") else f"{name}{colon}{value}"
+
+
 def backend(name: str) -> Backend:
     """The back-end of that name. Raises UsageError for an unknown name, Unsupported for one that is still to come."""
     if name in BACKENDS:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core
 from mptcplab.backends import Capability, Tick
+from mptcplab.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,7 +52,10 @@ class Simulator:
         return [Capability(feature, available, why) for feature, available, why in _core.capabilities()]
 
     def check(self, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
-        return _core.check(json.dumps(experiment))
+        try:
+            return _core.check(json.dumps(experiment))
+        except ValueError as error:
+            raise SpecError(f"{experiment['name']}: not an experiment that can be run: {error}") from error
 
     def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> SimulatedRun:
         return SimulatedRun(experiment, seed, directory)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+import traceback
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
@@ -16,7 +17,11 @@ from mptcplab.cli import check, clean, compare, doctor, report, run, show
 from mptcplab.cli import list as list_
 from mptcplab.errors import MptcplabError
 
+if TYPE_CHECKING:
+    from io import TextIOWrapper
+
 INTERRUPTED = 130
+FAULT = 4
 
 app = typer.Typer(
     name="mptcplab",
@@ -24,6 +29,7 @@ app = typer.Typer(
     epilog="Start here: mptcplab list; mptcplab show SPEC; mptcplab run SPEC; mptcplab report BUNDLE",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -50,17 +56,26 @@ def _options(
 
 def main() -> None:
     """Entry point of ``mptcplab``: an error of ours becomes one message on standard error and its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows another; that must not end the program.
+        cast("TextIOWrapper", stream).reconfigure(errors="replace")
     try:
         app()
+        sys.stdout.flush()
     except MptcplabError as error:
-        _end(f"mptcplab: {error}", error.exit_status)
-    except KeyboardInterrupt:
-        _end("mptcplab: interrupted", INTERRUPTED)
+        _end(str(error), error.exit_status)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _end("interrupted; the same command goes on with what is not done yet", INTERRUPTED)
+        raise
     except BrokenPipeError:
         # The reader has gone (`mptcplab list | head`): not an error, and nothing must be flushed any more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception:
+        traceback.print_exc()
+        _end("this is a fault of mptcplab, not of its input; please report it with the lines above", FAULT)
 
 
-def _end(message: str, status: int) -> None:
-    print(message, file=sys.stderr)
+def _end(message: str, status: int) -> NoReturn:
+    print(f"mptcplab: {message}", file=sys.stderr)
     sys.exit(status)

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mptcplab.errors import UsageError
+from mptcplab.errors import UsageError, first_few
 from mptcplab.results import find
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from mptcplab.results import Bundle
 
-MOST_NAMED = 5
+
+def bundles_in(directory: Path) -> list[Bundle]:
+    """All bundles at or under a directory, perhaps none. Raises UsageError if it is none."""
+    if not directory.is_dir():
+        problem = "is not a directory" if directory.exists() else "there is no such directory"
+        raise UsageError(f"{directory}: {problem}; give one that holds bundles, as `mptcplab run` leaves in results/")
+    return list(find(directory))
 
 
 def bundles_under(directories: Iterable[Path]) -> list[Bundle]:
-    """All bundles at or under some directories. Raises UsageError where there is none."""
-    found = []
+    """All bundles at or under some directories, each once. Raises UsageError where there is none."""
+    found: dict[Path, Bundle] = {}
     for directory in directories:
-        here = list(find(directory))
+        here = bundles_in(directory)
         if not here:
             raise UsageError(f"{directory}: holds no bundle; `mptcplab run SPEC --out {directory}` makes one")
-        found += here
-    return found
+        found |= {bundle.path.resolve(): bundle for bundle in here}
+    return list(found.values())
 
 
 def one_bundle(directory: Path) -> Bundle:
     """The bundle at or under a directory. Raises UsageError if there is none or if there are several."""
     found = bundles_under([directory])
     if len(found) > 1:
-        named = "\n  ".join(str(bundle.path) for bundle in found[:MOST_NAMED])
-        more = f"\n  and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-        raise UsageError(f"{directory}: holds {len(found)} bundles; name one of them:\n  {named}{more}")
+        named = first_few([str(bundle.path) for bundle in found], "\n  ")
+        raise UsageError(f"{directory}: holds {len(found)} bundles; name one of them:\n  {named}")
     return found[0]

@@ -22,16 +22,16 @@ def command(
 ) -> None:
     """Check every bundle: checksums, status and expectations. Exit status 1 if an expectation did not hold."""
     from mptcplab.cli.bundles import bundles_under
-    from mptcplab.cli.outcome import print_expectations
-    from mptcplab.cli.output import RESULTS, print_json, write_text
+    from mptcplab.cli.outcome import print_expectations, print_not_done
+    from mptcplab.cli.output import print_json, print_line, write_text
     from mptcplab.cli.run import end_with_status_of
     from mptcplab.cli.verdicts import as_junit, as_ktap
     from mptcplab.results import summary
 
     bundles = bundles_under([directory])
-    for bundle in bundles:
-        if bundle.status == "done":
-            bundle.verify()
+    done = [bundle for bundle in bundles if bundle.status == "done"]
+    for bundle in done:
+        bundle.verify()
     if junit is not None:
         write_text(junit, as_junit(bundles))
     if ktap is not None and str(ktap) != "-":
@@ -41,9 +41,7 @@ def command(
     elif ktap is not None and str(ktap) == "-":
         typer.echo(as_ktap(bundles), nl=False)
     else:
-        for bundle in bundles:
-            if bundle.status != "done":
-                RESULTS.print(f"[red]{bundle.status}[/] {bundle.path}")
-        print_expectations(bundles)
-        RESULTS.print(f"{len(bundles)} bundles, checksums right")
+        print_not_done(bundles)
+        print_expectations(done)
+        print_line(f"{len(done)} of {len(bundles)} runs done, their checksums right")
     end_with_status_of(bundles)

@@ -14,16 +14,19 @@ def command(
     directory: Annotated[Path, typer.Argument(help="Where results are.")] = Path("results"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
 ) -> None:
-    """Remove the bundles of runs that did not finish. Bundles of other status and files of others are left alone."""
+    """Remove what unfinished runs left. Runs in progress, bundles of other status and files of others stay."""
     import shutil
 
-    from mptcplab.cli.output import RESULTS
-    from mptcplab.results import find
+    from mptcplab.cli.bundles import bundles_in
+    from mptcplab.cli.output import print_line
 
-    unfinished = [bundle.path for bundle in find(directory) if bundle.status == "unfinished"]
-    for path in unfinished:
+    unfinished = [bundle for bundle in bundles_in(directory) if bundle.status == "unfinished"]
+    for bundle in unfinished:
+        if bundle.in_progress:
+            print_line(f"in progress, left alone: {bundle.path}")
+            continue
         if not dry_run:
-            shutil.rmtree(path)
-        RESULTS.print(f"{'would remove' if dry_run else 'removed'} {path}", markup=False)
+            shutil.rmtree(bundle.path)
+        print_line(f"{'would remove' if dry_run else 'removed'} {bundle.path}")
     if not unfinished:
-        RESULTS.print(f"{directory}: no unfinished runs", markup=False)
+        print_line(f"{directory}: no unfinished runs")

@@ -32,13 +32,14 @@ def command(
     as_json: As_json = False,
 ) -> None:
     """Compare runs: a table of medians and ratios, and a page with overlays. SPECs are run first, in turns."""
+    bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs)
+
     from rich.markup import escape
 
     from mptcplab.cli.output import print_json, print_remark, print_table, write_text
     from mptcplab.report import arms_of, comparison_page, table_of
     from mptcplab.results import summary
 
-    bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs)
     write_text(report, comparison_page(bundles))
     if as_json:
         print_json(summary(bundles))
@@ -67,9 +68,9 @@ def _bundles(
     directories = [Path(word) for word in what if Path(word).is_dir()]
     specs = [word for word in what if not Path(word).is_dir()]
     experiments = [experiment.data for experiment in resolved(specs, settings)]
-    work = [
-        job for name in backends for job in plan(experiments, name, seed=seed, repeat=repeat, out=out) if experiments
-    ]
+    here = bundles_under(directories)
+    names = dict.fromkeys(backends) if experiments else ()
+    work = [job for name in names for job in plan(experiments, name, seed=seed, repeat=repeat, out=out)]
     with progress(work) as observer:
         done = execute(work, observer, workers=jobs or os.cpu_count() or 1)
-    return [*bundles_under(directories), *done]
+    return [*here, *done]

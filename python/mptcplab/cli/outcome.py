@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 #: A run of a hundred flows prints its totals and the first of them; the report has all.
 MOST_FLOWS = 12
-WIDEST_CHART = 100
-BARS = " ▁▂▃▄▅▆▇█"
+NARROWEST_CHART, WIDEST_CHART = 10, 100
+BARS, ARROW = " ▁▂▃▄▅▆▇█", "↑"
+#: For terminals that have nothing but ASCII.
+ASCII_BARS, ASCII_ARROW = " .:-=+*%#", "^"
 
 COLUMNS = ("experiment", "flow", "goodput", "of ceiling", "lost", "delay p50", "recovery")
 METRICS = (
@@ -41,13 +43,22 @@ def print_outcome(bundles: Sequence[Bundle]) -> None:
     print_table(COLUMNS, rows, right=range(2, len(COLUMNS)))
 
 
+def print_not_done(bundles: Sequence[Bundle]) -> None:
+    """A line for each run that is not done, and why."""
+    for bundle in bundles:
+        if bundle.status != "done":
+            why = f": {bundle.record['why']}" if bundle.record["why"] else ""
+            RESULTS.print(f"[red]{bundle.status}[/]{escape(why)} {escape(str(bundle.path))}", soft_wrap=True)
+
+
 def print_expectations(bundles: Sequence[Bundle]) -> None:
     """Each expectation that did not hold, and how many did."""
     verdicts = [(bundle, verdict) for bundle in bundles for verdict in bundle.record["expectations"]]
     failed = [(bundle, verdict) for bundle, verdict in verdicts if not verdict["held"]]
     for bundle, verdict in failed:
         run = f"{bundle.record['experiment']}, seed {bundle.record['seed']}"
-        RESULTS.print(f"[red]not held[/] {escape(verdict['text'])} ({escape(run)}: {escape(verdict['why'] or '')})")
+        why = f"({run}: {verdict['why'] or ''})"
+        RESULTS.print(f"[red]not held[/] {escape(verdict['text'])} {escape(why)}", soft_wrap=True)
     if verdicts:
         RESULTS.print(f"{len(verdicts) - len(failed)} of {len(verdicts)} expectations held")
 
@@ -85,18 +96,22 @@ def print_chart(bundle: Bundle) -> None:
     if not flows or run.end_s == 0:
         return
     label = max(len("events"), *(len(flow) for flow in flows))
-    columns = min(WIDEST_CHART, RESULTS.width - label - len("  peak 1000 Mbit/s"))
+    columns = max(NARROWEST_CHART, min(WIDEST_CHART, RESULTS.width - label - len("  peak 1000 Mbit/s")))
     RESULTS.print()
     for flow in flows:
         rates = _binned_rates(run, flow, columns)
         peak = float(rates.max(initial=0.0))
-        bars = "".join(BARS[round(rate / peak * (len(BARS) - 1))] if peak else BARS[0] for rate in rates)
-        _print_line(f"{escape(flow):>{label}} [cyan]{bars}[/] peak {quantity(peak, 'bit/s')}")
+        _print_line(f"{escape(flow):>{label}} [cyan]{_bars(rates, peak)}[/] peak {quantity(peak, 'bit/s')}")
     marks = _marks(run, columns)
     if marks:
         _print_line(f"[dim]{'events':>{label}} {escape(marks)}[/]")
     _print_line(f"[dim]{'':>{label}} 0 s{quantity(run.end_s, 's'):>{columns - len('0 s')}}[/]")
     RESULTS.print()
+
+
+def _bars(rates: Floats, peak: float) -> str:
+    heights = ASCII_BARS if RESULTS.options.ascii_only else BARS
+    return "".join(heights[round(rate / peak * (len(heights) - 1))] if peak else heights[0] for rate in rates)
 
 
 def _print_line(text: str) -> None:
@@ -154,5 +169,5 @@ def _marks(run: RunData, columns: int) -> str:
     for happening in run.happenings:
         column = int(happening.actual_s / run.end_s * columns)
         if column >= len(line):
-            line = f"{line:<{column}}↑{happening.id} "
+            line = f"{line:<{column}}{ASCII_ARROW if RESULTS.options.ascii_only else ARROW}{happening.id} "
     return line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +16,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+#: What goes into a file or to another program is not folded: a name in a table stays one word.
+UNFOLDED_COLUMNS = 1000
+FOLDED = sys.stdout.isatty() or "COLUMNS" in os.environ
+
 #: Where progress and remarks go, so that standard output holds results only.
 REMARKS = Console(stderr=True, highlight=False)
-RESULTS = Console(highlight=False)
+RESULTS = Console(highlight=False, width=None if FOLDED else UNFOLDED_COLUMNS)
 
 
 def print_json(document: Any) -> None:
     """Print one JSON document and nothing else."""
-    json.dump(document, sys.stdout, indent=1, ensure_ascii=False)
+    json.dump(document, sys.stdout, indent=1, ensure_ascii=RESULTS.options.ascii_only)
     sys.stdout.write("\n")
+
+
+def print_line(text: str) -> None:
+    """Print a line as it is, without markup."""
+    RESULTS.print(text, markup=False, soft_wrap=True)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,11 +17,16 @@ if TYPE_CHECKING:
     from mptcplab.runner import Job, Observer
 
 
+#: What is over sooner needs no bar.
+PATIENCE_S = 2.0
+
+
 class _Bar:
-    """One bar over all runs, in runs and parts of runs."""
+    """One bar over all runs, in runs and parts of runs. It appears when somebody may have begun to wait."""
 
     def __init__(self, bar: Progress, jobs: int) -> None:
         self._bar = bar
+        self._begun = time.monotonic()
         self._jobs = jobs
         self._task = bar.add_task("starting", total=jobs)
         self._running: dict[tuple[str, int], float] = {}
@@ -39,6 +45,8 @@ class _Bar:
             self._draw(job.experiment["name"])
 
     def _draw(self, name: str) -> None:
+        if time.monotonic() - self._begun > PATIENCE_S:
+            self._bar.start()
         done = self._ended + sum(self._running.values())
         self._bar.update(self._task, completed=done, description=f"{self._ended}/{self._jobs} {name}")
 
@@ -47,5 +55,8 @@ class _Bar:
 def progress(jobs: Sequence[Job]) -> Iterator[Observer]:
     """An observer for ``execute`` that draws a bar with the time left."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=REMARKS, transient=True, disable=not REMARKS.is_terminal) as bar:
+    bar = Progress(*columns, console=REMARKS, transient=True, disable=not REMARKS.is_terminal)
+    try:
         yield _Bar(bar, len(jobs))
+    finally:
+        bar.stop()

@@ -17,15 +17,17 @@ def command(
 ) -> None:
     """Write the report of a run: one HTML page, complete in itself. Several runs side by side: mptcplab compare."""
     from mptcplab.cli.bundles import one_bundle
-    from mptcplab.cli.output import RESULTS, write_text
+
+    found = one_bundle(bundle)
+
+    from mptcplab.cli.output import print_line, write_text
     from mptcplab.plots import drawings_of
     from mptcplab.plots import export as export_figures
     from mptcplab.report import run_page
 
-    found = one_bundle(bundle)
     page = out or found.path / "report.html"
     write_text(page, run_page(found))
-    RESULTS.print(f"wrote {page}", markup=False, soft_wrap=True)
+    print_line(f"wrote {page}")
     if export is not None:
         figures = export_figures(drawings_of(found.load()), export)
-        RESULTS.print(f"wrote {len(figures)} figures into {export}", markup=False, soft_wrap=True)
+        print_line(f"wrote {len(figures)} figures into {export}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,15 +30,18 @@ def command(
     as_json: As_json = False,
 ) -> None:
     """Run experiments; what is done already in --out is not run again. Exit status 1: an expectation did not hold."""
-    from mptcplab import families
-    from mptcplab.cli.output import print_json
-    from mptcplab.cli.progress import progress
     from mptcplab.cli.specs import members_of
-    from mptcplab.results import summary
-    from mptcplab.runner import execute, plan
 
     members = members_of(spec, settings)
     experiments = [member.resolve() for member in members]
+
+    # A wrong description is told before the rest of the house is loaded.
+    from mptcplab import families
+    from mptcplab.cli.output import print_json
+    from mptcplab.cli.progress import progress
+    from mptcplab.results import summary
+    from mptcplab.runner import execute, plan
+
     for member, experiment in zip(members, experiments, strict=True):
         families.check(member, experiment)
     work = plan([experiment.data for experiment in experiments], on, seed=seed, repeat=repeat, out=out, fresh=fresh)
@@ -69,8 +73,8 @@ def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None
     print_family_metrics(over_families)
     print_expectations(bundles)
     if reused:
-        print_remark(f"{reused} of {len(bundles)} runs were done already (--fresh runs them again)")
-    if len(bundles) == 1:
-        print_remark(f"report: mptcplab report {bundles[0].path}")
-    else:
-        print_remark(f"side by side: mptcplab compare {' '.join(dict.fromkeys(str(b.path.parent) for b in bundles))}")
+        print_remark(f"done already: {reused} of {len(bundles)} (--fresh runs all again)")
+    print_remark(f"report: mptcplab report {shlex.quote(str(bundles[0].path))}")
+    arms = {bundle.path.parent for bundle in bundles}
+    if len(arms) > 1:
+        print_remark(f"side by side: mptcplab compare {shlex.quote(os.path.commonpath(arms))}")

@@ -30,7 +30,7 @@ def command(
     members = resolved([spec], settings)
     if svg is not None:
         _write_svg(members, svg)
-        REMARKS.print(f"wrote {svg}", style="dim")
+        REMARKS.print(f"wrote {svg}", style="dim", markup=False, soft_wrap=True)
     if as_resolved:
         experiments = [member.data for member in members]
         print_json(experiments[0] if len(experiments) == 1 else experiments)
@@ -63,5 +63,6 @@ def _print(member: Resolved) -> None:
     print_topology(member.data)
     print_ceilings(member.data)
     print_schedule(member.data)
-    print_published(member)
-    print_origins(member)
+    if member.description:
+        print_published(member)
+        print_origins(member)

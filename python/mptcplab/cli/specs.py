@@ -9,9 +9,10 @@ from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
     from mptcplab.experiment import Member, Resolved
+    from mptcplab.recorded import Recorded
 
 
-def members_of(specs: list[str], settings: list[str] | None) -> list[Member]:
+def members_of(specs: list[str], settings: list[str] | None) -> list[Member | Recorded]:
     """All experiments that the SPECs mean, with the values of ``--set`` in place. Raises SpecError or UsageError."""
     overrides = _overrides(settings or [])
     return [member for spec in specs for member in find(spec, overrides)]
@@ -28,5 +29,7 @@ def _overrides(settings: list[str]) -> dict[str, str]:
         key, equals, value = setting.partition("=")
         if not equals or not key:
             raise UsageError(f"--set {setting}: not of the form KEY=VALUE, for example --set links.wifi.delay=20ms")
+        if key in found:
+            raise UsageError(f"--set {key}: given twice; run each value with a command of its own, then compare them")
         found[key] = value
     return found

@@ -41,8 +41,13 @@ def as_ktap(bundles: Sequence[Bundle]) -> str:
     lines = ["KTAP version 1", f"1..{len(bundles)}"]
     for number, bundle in enumerate(bundles, 1):
         verdicts = bundle.record["expectations"]
-        lines += ["  KTAP version 1", f"  1..{len(verdicts)}"]
-        lines += [f"  {_ok(v['held'])} {index} {_described(v)}" for index, v in enumerate(verdicts, 1)]
+        if verdicts:
+            lines += ["  KTAP version 1", f"  1..{len(verdicts)}"]
+        for index, verdict in enumerate(verdicts, 1):
+            lines += [f"  # {_plain(verdict['why'])}"] if not verdict["held"] else []
+            lines.append(f"  {_ok(verdict['held'])} {index} {_plain(verdict['text'])}")
+        if bundle.status != "done":
+            lines.append(f"# {_plain(bundle.record['why'] or bundle.status)}")
         held = bundle.status == "done" and all(verdict["held"] for verdict in verdicts)
         lines.append(f"{_ok(held)} {number} {_name(bundle)}")
     return "\n".join(lines) + "\n"
@@ -57,7 +62,6 @@ def _ok(held: bool) -> str:
     return "ok" if held else "not ok"
 
 
-def _described(verdict: dict[str, object]) -> str:
-    """The expectation, and as a diagnostic why it did not hold; a # would start a directive."""
-    text = str(verdict["text"]).replace("#", "")
-    return text if verdict["held"] else f"{text} ({str(verdict['why']).replace('#', '')})"
+def _plain(text: object) -> str:
+    """Text that stays one line and a description: a # would start a directive."""
+    return " ".join(str(text).replace("#", "").split())

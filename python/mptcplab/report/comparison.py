@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from posixpath import commonpath
@@ -10,7 +11,7 @@ from mptcplab.errors import UsageError
 from mptcplab.plots import Drawing, bars, overlay
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
-from mptcplab.results import METRICS, Bundle, RunData, Spread, ratio, spread
+from mptcplab.results import METRICS, Bundle, BundleError, RunData, Spread, ratio, spread
 from mptcplab.results.entities import Json
 
 COMPARED = ("goodput_bps", "fct_s", "delay_p50_s", "delay_p99_s", "jitter_s", "loss_ratio", "reordering_ratio")
@@ -23,35 +24,57 @@ def comparison_page(bundles: Sequence[Bundle]) -> str:
     """The comparison of finished runs as HTML; the first arm is what ratios are taken to.
 
     Runs of one experiment on one back-end are repetitions of one arm. Raises UsageError below two arms, and
-    BundleError for a bundle that is unfinished or damaged.
+    BundleError for a bundle that is not done or is damaged.
     """
     return page_of(arms_of(bundles), {str(bundle.path): bundle.load() for bundle in bundles})
 
 
 def arms_of(bundles: Sequence[Bundle]) -> Arms:
-    """Bundles by arm, named by what differs between them. Raises UsageError below two arms."""
+    """Bundles by arm, named by what differs between them.
+
+    Raises UsageError below two arms, and BundleError for a bundle that is not done.
+    """
+    for bundle in bundles:
+        if bundle.status != "done":
+            why = f" ({bundle.record['why']})" if bundle.record["why"] else ""
+            raise BundleError(f"{bundle.path}: {bundle.status}{why}; run it again, or remove it with `mptcplab clean`")
     experiments = {bundle.record["experiment"] for bundle in bundles}
     backends = {bundle.record["backend"] for bundle in bundles}
     variants = {bundle.record["digest"] for bundle in bundles}
     shared = _shared_folder(experiments)
+    changes = _changes_of_variants(bundles)
     arms: Arms = {}
     for bundle in bundles:
         names = [bundle.record["experiment"].removeprefix(shared)] if len(experiments) > 1 else []
         names += [bundle.record["backend"]] if len(backends) > 1 else []
-        names += [_changes(bundle)] if len(variants) > len(experiments) else []
+        names += [changes[bundle.record["digest"]]] if len(variants) > len(experiments) else []
         arms.setdefault(" on ".join(name for name in names if name), []).append(bundle)
     if len(arms) < 2:
         raise UsageError(
-            f"a comparison needs runs of at least two experiments or back-ends; found {len(bundles)} of one"
+            f"a comparison needs runs of at least two experiments, variants or back-ends; found {len(bundles)} of one"
         )
     return arms
 
 
-def _changes(bundle: Bundle) -> str:
-    """What was changed on the command line; the digest where the files themselves differ."""
+def _changes_of_variants(bundles: Sequence[Bundle]) -> dict[str, str]:
+    """By digest what was changed on the command line, if not in all; the digest too where the files differ."""
+    variants = {bundle.record["digest"]: bundle for bundle in bundles}
+    changes = {digest: _changes(bundle) for digest, bundle in variants.items()}
+    everywhere = set.intersection(*(set(changed) for changed in changes.values()))
+    names = {
+        digest: " ".join(change for change in changed if change not in everywhere) or "as described"
+        for digest, changed in changes.items()
+    }
+    alike = Counter((variants[digest].record["experiment"], name) for digest, name in names.items())
+    return {
+        digest: name if alike[variants[digest].record["experiment"], name] == 1 else f"{name} ({digest[:8]})"
+        for digest, name in names.items()
+    }
+
+
+def _changes(bundle: Bundle) -> list[str]:
     origins = bundle.resolved["origins"].values()
-    changes = dict.fromkeys(origin.removeprefix("--set ") for origin in origins if origin.startswith("--set "))
-    return " ".join(changes) or f"as described ({bundle.record['digest'][:8]})"
+    return list(dict.fromkeys(o.removeprefix("--set ") for o in origins if o.startswith("--set ")))
 
 
 def _shared_folder(experiments: set[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable
+from pathlib import Path
 
 from markupsafe import Markup
 
@@ -15,6 +16,7 @@ from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.report.verdict import sentences
 from mptcplab.results import METRICS, Bundle, Evaluation, RunData
+from mptcplab.results.bundle import EXPERIMENT
 from mptcplab.results.entities import Json
 from mptcplab.results.table import Kind
 
@@ -36,11 +38,11 @@ LINK_COLUMNS = ("offered_packets", "delivered_packets", "utilisation", "queue_by
 
 def run_page(bundle: Bundle) -> str:
     """The report of a finished run as HTML. Raises BundleError if the bundle is unfinished or damaged."""
-    return page_of(bundle.record, bundle.load())
+    return page_of(bundle.record, bundle.load(), bundle.path)
 
 
-def page_of(record: Json, run: RunData) -> str:
-    """The report of a run from its record and its data."""
+def page_of(record: Json, run: RunData, directory: Path) -> str:
+    """The report of a run from its record, its data and the directory of its bundle."""
     return render(
         "run.html.j2",
         record=record,
@@ -59,12 +61,16 @@ def page_of(record: Json, run: RunData) -> str:
         settings=_settings(run.resolved),
         origins=_origins(run.resolved),
         environment=_environment(record),
-        command=shlex.join(
-            ["mptcplab", "run", record["experiment"], "--on", record["backend"], "--seed", str(record["seed"])]
-        ),
+        command=_command(record, directory),
         invoked=shlex.join(record["command"]),
         resolved=_resolved(run.resolved),
     )
+
+
+def _command(record: Json, directory: Path) -> str:
+    """What runs exactly this again, into another directory."""
+    again = ["mptcplab", "run", str(directory / EXPERIMENT), "--on", record["backend"], "--seed", str(record["seed"])]
+    return shlex.join([*again, "--out", "reproduced"])
 
 
 def _warnings(record: Json) -> list[str]:

@@ -11,16 +11,39 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from mptcplab.errors import MptcplabError
+from mptcplab.errors import MptcplabError, SpecError
 from mptcplab.results.entities import Json
 from mptcplab.results.environment import environment
+from mptcplab.results.lock import Lock, is_held
 from mptcplab.results.run_data import RunData
 from mptcplab.results.tables import Samples, Table, Units
 
 SCHEMA = "mptcplab/run/1"
 RUN, EXPERIMENT, SAMPLES, UNITS = "run.json", "experiment.json", "samples", "units"
+#: The files that a run writes beside its record.
+WRITTEN = (EXPERIMENT, *(f"{table}.{end}" for table in (SAMPLES, UNITS) for end in ("arrows", "parquet")))
+LONGEST_NAME_BYTES = 255
 
 Status = Literal["unfinished", "done", "invalid", "failed"]
+
+
+#: What run.json says of a run that has not ended.
+NOTHING_YET: Json = {
+    "status": "unfinished",
+    "why": None,
+    "wall_s": None,
+    "trace_hash": None,
+    "substitutions": [],
+    "events": [],
+    "flows": [],
+    "result": None,
+    "metrics": {},
+    "absent": {},
+    "expectations": [],
+    "sha256": {},
+}
+#: What every run.json has.
+FIELDS = ("experiment", "digest", "backend", "seed", "repeat", "started", "versions", "machine", *NOTHING_YET)
 
 
 class BundleError(MptcplabError):
@@ -34,19 +57,32 @@ def digest(resolved: Json) -> str:
 
 
 def bundle_path(out: Path, resolved: Json, backend: str, seed: int) -> Path:
-    """Where the bundle of a run lies under an output directory. Raises BundleError for a name that leads out of it."""
+    """Where the bundle of a run lies under an output directory. Raises SpecError for a name that leads out of it."""
     parts = resolved["name"].split("/")
-    if any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise BundleError(f"{resolved['name']!r} cannot be a directory: a name has no empty part, no . and no ..")
+    if any(part in ("", ".", "..") or "\0" in part or len(part.encode()) > LONGEST_NAME_BYTES for part in parts):
+        raise SpecError(
+            f"the name {resolved['name']!r} cannot be a directory",
+            allowed=f"parts of 1 to {LONGEST_NAME_BYTES} bytes between slashes, none of them . or ..",
+        )
     return out.joinpath(*parts, f"{backend}-{digest(resolved)[:8]}-seed{seed}")
 
 
 class BundleWriter:
-    """A run being recorded. Its run.json says ``unfinished`` until ``finish`` replaces it at once."""
+    """A run being recorded. Its run.json says ``unfinished`` until ``finish`` replaces it at once.
 
-    def __init__(self, path: Path, record: Json) -> None:
+    As a context manager it holds the directory against other processes until the end of the block.
+    """
+
+    def __init__(self, path: Path, record: Json, lock: Lock) -> None:
         self.path = path
         self._record = record
+        self._lock = lock
+
+    def __enter__(self) -> BundleWriter:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._lock.release()
 
     @classmethod
     def create(
@@ -54,28 +90,24 @@ class BundleWriter:
     ) -> BundleWriter:
         """Start a bundle; what an earlier, unfinished attempt left there is removed, with ``fresh`` also a done one.
 
-        Raises BundleError if the disk is full or not writable, or if a done bundle is there already.
+        Raises BundleError if the disk is full or not writable, if somebody else is writing it, or if it is done.
         """
         path = bundle_path(out, resolved, backend, seed)
-        if not fresh and (path / RUN).exists() and Bundle.open(path).record["status"] == "done":
-            raise BundleError(f"{path}: holds a done run; use it or choose another output directory")
         record = _first_record(resolved, backend, seed, repeat)
+        lock = _locked(path)
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            for name in (RUN, EXPERIMENT, *(f"{t}.{end}" for t in (SAMPLES, UNITS) for end in ("arrows", "parquet"))):
-                (path / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise BundleError(f"{path}: cannot be written: {error.strerror}") from error
-        writer = cls(path, record)
-        _write(path / EXPERIMENT, resolved)
-        _write(path / RUN, record)
-        return writer
+            _clear(path, even_done=fresh)
+            _write(path / EXPERIMENT, resolved)
+            _write(path / RUN, record)
+        except BundleError:
+            lock.release()
+            raise
+        return cls(path, record, lock)
 
     def finish(self, status: Status, **fields: Any) -> Bundle:
-        """Record the end: status and further fields of run.json, and the checksum of every file. Raises BundleError."""
-        files = sorted(file for file in self.path.rglob("*") if file.is_file() and file.name != RUN)
+        """Record the end: status, further fields of run.json, and the checksum of each file. Raises BundleError."""
         try:
-            sums = {str(file.relative_to(self.path)): _checksum(file, sync=True) for file in files}
+            sums = {name: _checksum(self.path / name, sync=True) for name in WRITTEN if (self.path / name).exists()}
         except OSError as error:
             raise BundleError(f"{self.path}: cannot be read back: {error.strerror}") from error
         unknown = set(fields) - set(self._record)
@@ -104,6 +136,9 @@ class Bundle:
         record = _read(path / RUN)
         if record.get("schema") != SCHEMA:
             raise BundleError(f"{path / RUN}: its schema is {record.get('schema')!r}; this version reads {SCHEMA!r}")
+        lacking = [field for field in FIELDS if field not in record]
+        if lacking:
+            raise BundleError(f"{path / RUN}: damaged: it has no {', '.join(lacking)}")
         return cls(path, record)
 
     @cached_property
@@ -119,6 +154,11 @@ class Bundle:
         """How the run ended."""
         status: Status = self.record["status"]
         return status
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether a process is writing it now."""
+        return is_held(self.path)
 
     def verify(self) -> None:
         """Compare all checksums. Raises BundleError that names each file that is missing or differs."""
@@ -149,12 +189,15 @@ def read_data(path: Path, resolved: Json, result: Json) -> RunData:
 
 
 def find(out: Path) -> Iterator[Bundle]:
-    """The bundles at or under a directory, in order of their paths. Raises BundleError if there is no directory."""
+    """The bundles at or under a directory, in order of their paths; a run.json of other programs is passed over.
+
+    Raises BundleError if there is no such directory and for a damaged bundle.
+    """
     out = Path(out)
     if not out.is_dir():
-        raise BundleError(f"{out}: there is no such directory")
+        raise BundleError(f"{out}: {'is not a directory' if out.exists() else 'there is no such directory'}")
     for file in sorted(out.rglob(RUN)):
-        if _read(file).get("schema") == SCHEMA:
+        if (file.parent / EXPERIMENT).is_file() and _read(file).get("schema") == SCHEMA:
             yield Bundle.open(file.parent)
 
 
@@ -170,11 +213,30 @@ def done_bundles(out: Path, resolved: Json, backend: str, seeds: list[int]) -> d
     return found
 
 
+def _locked(path: Path) -> Lock:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return Lock(path)
+    except BlockingIOError as error:
+        raise BundleError(f"{path}: another process is running this; wait for it, or choose another --out") from error
+    except OSError as error:
+        raise BundleError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _clear(path: Path, *, even_done: bool) -> None:
+    """Remove what an earlier attempt left."""
+    if not even_done and (path / RUN).exists() and Bundle.open(path).status == "done":
+        raise BundleError(f"{path}: holds a done run; use it or choose another output directory")
+    try:
+        for name in (RUN, *WRITTEN):
+            (path / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise BundleError(f"{path}: cannot be written: {error.strerror}") from error
+
+
 def _first_record(resolved: Json, backend: str, seed: int, repeat: int) -> Json:
     return {
         "schema": SCHEMA,
-        "status": "unfinished",
-        "why": None,
         "experiment": resolved["name"],
         "digest": digest(resolved),
         "backend": backend,
@@ -182,16 +244,7 @@ def _first_record(resolved: Json, backend: str, seed: int, repeat: int) -> Json:
         "repeat": repeat,
         "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
         **environment(),
-        "wall_s": None,
-        "trace_hash": None,
-        "substitutions": [],
-        "events": [],
-        "flows": [],
-        "result": None,
-        "metrics": {},
-        "absent": {},
-        "expectations": [],
-        "sha256": {},
+        **NOTHING_YET,
     }
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import networkx as nx
-
 from mptcplab.results.entities import Json
 from mptcplab.results.network_state import NetworkState
 from mptcplab.results.run_data import Happening, RunData
@@ -46,6 +44,8 @@ def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
     interfaces = {interface["id"]: interface["node"] for interface in resolved["interfaces"]}
     media = {medium["id"]: medium["rate_bps"] for medium in resolved["media"]}
     paths = flow["paths"][:1] if flow["transport"] == "udp" else flow["paths"]
+    import networkx as nx  # takes as long to load as all else of the results, and few runs need it
+
     graph: Any = nx.DiGraph()
     graph.add_nodes_from([flow["from"], flow["to"]])
     for path in paths:

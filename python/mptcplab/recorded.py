@@ -1,0 +1,55 @@
+"""An experiment as a bundle has it, read to be run again: ``experiment.json``, where a description is given else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from mptcplab.errors import SpecError, Where
+from mptcplab.experiment import SCHEMA, Resolved
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mptcplab.experiment import FamilyMetric
+
+
+class Recorded:
+    """A resolved experiment from a file. It has what a member of a description has, all of it known already."""
+
+    reference = None
+    why_no_reference = "a resolved experiment stands alone"
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self._data = data
+        self.name: str = data["name"]
+        self.family = self.name
+        self.family_metrics: list[FamilyMetric] = []
+        self.title: str = data["title"] or ""
+
+    @classmethod
+    def read(cls, path: Path) -> Recorded:
+        """The experiment of a file. Raises SpecError if it is none of this version's schema."""
+        from mptcplab import _core  # the compiled part loads only when a file is read
+
+        where = Where(str(path))
+        try:
+            text = path.read_text(encoding="utf-8")
+            data = json.loads(text)
+        except OSError as error:
+            raise SpecError(f"cannot be read: {error.strerror}", where) from error
+        except (ValueError, RecursionError) as error:
+            raise SpecError(f"is not JSON: {error}", where, allowed="an experiment.json, or a .yaml file") from error
+        schema = data.get("schema") if isinstance(data, dict) else None
+        if schema != SCHEMA:
+            allowed = f"{SCHEMA!r}, as the experiment.json of a bundle has; descriptions are .yaml files"
+            raise SpecError(f"found the schema {schema!r}", where, allowed=allowed)
+        try:
+            _core.check(text)
+        except ValueError as error:
+            raise SpecError(str(error), where) from error
+        return cls(data)
+
+    def resolve(self) -> Resolved:
+        """What every back-end gets; the description that it came from is not known any more."""
+        return Resolved(self._data, {})

@@ -1,0 +1,71 @@
+"""The program as people start it, for the tests of the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROGRAM = Path(sys.executable).with_name("mptcplab")
+
+#: Done at once: a call over a link that is cut, two seconds of it.
+SHORT = """
+name: short
+hosts: {phone: {}, server: {}}
+links: {wifi: {between: [phone.wlan0, server.eth0], rate: 2mbit, delay: 10ms, loss: 1%}}
+flows: {call: {from: phone, to: server, transport: udp, app: {cbr: {rate: 1mbit, size: 1000}}}}
+events: [{id: cut, at: 1s, down: phone.wlan0}, {id: back, at: 1500ms, up: phone.wlan0}]
+duration: 2s
+expect: [flows.call.goodput_bps > 1e5, flows.call.loss_ratio < 0.9]
+"""
+
+#: Minutes of work, to be stopped in the middle.
+LONG = """
+name: long
+topology: {star: {n: 9, rate: 1gbit, delay: 50us, queue: 100p}}
+flows:
+  load: {pattern: incast, hosts: ["h[1-8]"], to: h9, transport: udp, app: {cbr: {rate: 500mbit, size: 1400}}}
+duration: 3600s
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """Standard output as the one JSON document that it must be."""
+        return json.loads(self.out)
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """The environment of this process without what steers terminals, with some changes."""
+    steering = {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERM", "PYTHONIOENCODING"}
+    return {name: value for name, value in os.environ.items() if name not in steering} | changes
+
+
+def mptcplab(*arguments: str | Path, cwd: Path, **changes: str) -> Ended:
+    """Run the program to its end; keywords change the environment."""
+    command = [PROGRAM, *map(str, arguments)]
+    env = environment(**changes)
+    ended = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=120)
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+def is_refused(ended: Ended, status: int, *words: str) -> bool:
+    """Whether it ended with this status, nothing on standard output, and a message with these words."""
+    assert ended.status == status, ended
+    assert ended.out == "", ended
+    assert "Traceback" not in ended.err, ended
+    for word in words:
+        assert word in ended.err, (word, ended.err)
+    return True

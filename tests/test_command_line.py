@@ -1,0 +1,437 @@
+"""The command line through the program itself: messages, exit statuses, documents, terminals."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+from command_line import LONG, PROGRAM, SHORT, Ended, environment, is_refused, mptcplab
+
+SUMMARY = json.loads((Path(__file__).parents[1] / "docs" / "schemas" / "summary.json").read_text())
+ESCAPE = "\x1b"
+
+LINK = "hosts: {a: {}, b: {}}\nlinks: {wire: {between: [a.eth0, b.eth0], rate: 1mbit, delay: 1ms}}\n"
+UDP = "flows: {call: {from: a, to: b, transport: udp, app: {cbr: {rate: 100kbit, size: 100}}}}\n"
+MIXED = f"""{LINK}name: mixed/$transport
+parameters:
+  transport: {{udp: {{app: {{cbr: {{rate: 100kbit, size: 100}}}}}}, mptcp: {{app: bulk}}}}
+flows: {{load: {{from: a, to: b, transport: $transport, app: $transport.app}}}}
+duration: 1s
+"""
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    """A directory with a description in it."""
+    (tmp_path / "short.yaml").write_text(SHORT)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the description and two repetitions of it in ``results``; to be read, not changed."""
+    directory = tmp_path_factory.mktemp("done")
+    (directory / "short.yaml").write_text(SHORT)
+    ended = mptcplab("run", "short.yaml", "--repeat", "2", cwd=directory)
+    assert (ended.status, ended.err) == (0, "")
+    return directory
+
+
+def bundles(directory: Path) -> list[Path]:
+    return sorted(file.parent for file in directory.rglob("run.json"))
+
+
+def copied(done: Path, to: Path) -> Path:
+    """A copy of the first bundle, to be changed."""
+    return Path(shutil.copytree(bundles(done)[0], to / "bundle"))
+
+
+# ---- wrong usage and wrong input ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("", ["Usage: mptcplab"]),
+        ("nonsense", ["No such command 'nonsense'"]),
+        ("run", ["Missing argument"]),
+        ("run short.yaml --nonsense", ["No such option"]),
+        ("run nope.yaml", ["nope.yaml: there is no such file"]),
+        ("run alenazi2019/fig77 --json", ["'alenazi2019/fig77'", "did you mean alenazi2019/fig7?"]),
+        ("show shrt", ["no experiment and no file is called 'shrt'"]),
+        ("run .", ["is a directory"]),
+        ("run short.yaml --set links", ["--set links: not of the form KEY=VALUE"]),
+        ("run short.yaml --set links.wfi.delay=3ms", ["links.wfi.delay", "did you mean 'wifi'?"]),
+        ("show short.yaml --set links.wifi.delay=3parsec", ["unknown unit 'parsec'", "30ms"]),
+        ("run short.yaml --set duration=1s --set duration=2s", ["--set duration: given twice"]),
+        ("run short.yaml --on nonsense", ["'nonsense'", "allowed: sim"]),
+        ("run short.yaml --seed -1", ["--seed", "greater than or equal to 0"]),
+        ("run short.yaml --repeat 0", ["--repeat"]),
+        ("run short.yaml --jobs x", ["--jobs"]),
+        ("run short.yaml --out short.yaml", ["--out", "short.yaml"]),
+        ("list nope.yaml --json", ["no such file"]),
+        ("compare short.yaml", ["at least two", "found 1 of one"]),
+        ("compare short.yaml short.yaml --on sim,sim", ["at least two", "found 1 of one"]),
+        ("check --ktap", ["--ktap"]),
+    ],
+)
+def test_wrong_usage_is_one_message(desk: Path, arguments: str, words: list[str]) -> None:
+    assert is_refused(mptcplab(*arguments.split(), cwd=desk), 2, *words)
+
+
+def test_a_misspelt_field_is_named_with_its_place(desk: Path) -> None:
+    (desk / "wrong.yaml").write_text(SHORT.replace("delay:", "dely:"))
+    assert is_refused(mptcplab("run", "wrong.yaml", cwd=desk), 2, "wrong.yaml:4:", "'dely'", "did you mean 'delay'?")
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/etc/elsewhere", "a/../../b", "n" * 300])
+def test_a_name_leads_to_no_other_place(desk: Path, name: str) -> None:
+    (desk / "out.yaml").write_text(SHORT.replace("name: short", f"name: {name}"))
+    assert is_refused(mptcplab("run", "out.yaml", cwd=desk), 2, "name")
+    assert [path.name for path in desk.iterdir() if path.is_dir()] == []
+
+
+def test_what_a_back_end_cannot_do_names_the_remedy(desk: Path) -> None:
+    assert is_refused(mptcplab("run", "short.yaml", "--on", "kernel", "--json", cwd=desk), 3, "kernel", "use --on sim")
+
+
+def test_a_prefix_that_runs_in_part_is_refused_in_few_words(desk: Path) -> None:
+    (desk / "mixed.yaml").write_text(MIXED)
+    ended = mptcplab("run", "mixed.yaml", "--json", cwd=desk)
+    assert is_refused(ended, 3, "cannot run mixed/mptcp: flows.load.transport: mptcp")
+    many = MIXED.replace("parameters:", f"parameters:\n  n: {list(range(50))}")
+    (desk / "many.yaml").write_text(many)
+    ended = mptcplab("run", "many.yaml", cwd=desk)
+    assert is_refused(ended, 3, "cannot run 50 of 100 experiments", "and 46 more", "transport: mptcp", "app: bulk")
+    assert len(ended.err) < 500
+    assert not (desk / "results").exists()
+
+
+def test_an_output_directory_that_cannot_be_one_is_named(desk: Path) -> None:
+    ended = mptcplab("run", "short.yaml", "--out", "short.yaml/sub", "--json", cwd=desk)
+    assert is_refused(ended, 4, "short.yaml/sub", "Not a directory")
+
+
+def test_one_experiment_given_twice_runs_once(desk: Path) -> None:
+    (desk / "same.yaml").write_text(f"# another file\n{SHORT}")
+    ended = mptcplab("run", "short.yaml", "same.yaml", "short.yaml", "--json", cwd=desk)
+    assert (ended.status, len(ended.document["runs"])) == (0, 1)
+
+
+# ---- what is no bundle, or a damaged one ----
+
+
+@pytest.mark.parametrize(
+    ("command", "directory", "words"),
+    [
+        ("report", "missing", "missing: there is no such directory"),
+        ("check", "missing", "missing: there is no such directory"),
+        ("clean", "missing", "missing: there is no such directory"),
+        ("compare", "missing", "no experiment and no file is called 'missing'"),
+        ("check", "short.yaml", "short.yaml: is not a directory"),
+        ("report", "foreign", "foreign: holds no bundle"),
+        ("compare", "foreign", "foreign: holds no bundle"),
+        ("check", "empty", "empty: holds no bundle; `mptcplab run SPEC --out empty` makes one"),
+    ],
+)
+def test_directories_without_bundles(desk: Path, command: str, directory: str, words: str) -> None:
+    (desk / "empty").mkdir()
+    (desk / "foreign").mkdir()
+    (desk / "foreign" / "run.json").write_text("not ours, and no JSON")
+    assert is_refused(mptcplab(command, directory, cwd=desk), 2, words)
+
+
+def test_what_others_left_is_not_cleaned(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"status": "unfinished"}')
+    assert mptcplab("clean", ".", cwd=tmp_path) == Ended(0, ".: no unfinished runs\n", "")
+    assert (tmp_path / "run.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "content", "words"),
+    [
+        ("report", "{", "run.json: is not JSON"),
+        ("compare", '{"schema": "mptcplab/run/1"}', "run.json: damaged"),
+        ("check", '{"schema": "mptcplab/run/1"}', "run.json: damaged"),
+        ("clean", "{", "run.json: is not JSON"),
+    ],
+)
+def test_a_damaged_record_is_named(done: Path, tmp_path: Path, command: str, content: str, words: str) -> None:
+    (copied(done, tmp_path) / "run.json").write_text(content)
+    assert is_refused(mptcplab(command, "bundle", cwd=tmp_path), 4, words)
+
+
+@pytest.mark.parametrize("arguments", ["report bundle", "check bundle --json"])
+def test_a_changed_table_is_named(done: Path, tmp_path: Path, arguments: str) -> None:
+    (copied(done, tmp_path) / "units.parquet").write_bytes(b"PAR1")
+    assert is_refused(mptcplab(*arguments.split(), cwd=tmp_path), 4, "units.parquet was changed")
+
+
+def test_several_bundles_are_not_one(done: Path) -> None:
+    assert is_refused(mptcplab("report", "results", cwd=done), 2, "holds 2 bundles; name one of them", "seed1", "seed2")
+
+
+def test_a_page_that_cannot_be_written_is_named(done: Path) -> None:
+    ended = mptcplab("report", bundles(done)[0], "--out", "none/page.html", cwd=done)
+    assert is_refused(ended, 2, "none/page.html: cannot be written: No such file or directory")
+
+
+# ---- documents ----
+
+
+def test_the_summary_is_one_document(done: Path) -> None:
+    for arguments in (["run", "short.yaml", "--repeat", "2"], ["check", "results"]):
+        ended = mptcplab(*arguments, "--json", cwd=done)
+        assert (ended.status, ended.err) == (0, "")
+        jsonschema.validate(ended.document, SUMMARY)
+        assert [run["seed"] for run in ended.document["runs"]] == [1, 2]
+
+
+def test_the_list_has_one_entry_per_experiment(desk: Path) -> None:
+    (desk / "mixed.yaml").write_text(MIXED)
+    ended = mptcplab("list", "mixed.yaml", "--json", cwd=desk)
+    assert (ended.status, ended.err) == (0, "")
+    waiting = ["transport: mptcp", "app: bulk"]
+    assert ended.document == {
+        "schema": "mptcplab/list/1",
+        "experiments": [
+            {"id": "mixed/udp", "title": "", "missing": []},
+            {"id": "mixed/mptcp", "title": "", "missing": waiting},
+        ],
+    }
+
+
+def test_a_resolved_experiment_is_one_document(desk: Path) -> None:
+    ended = mptcplab("show", "short.yaml", "--resolved", "--set", "duration=3s", cwd=desk)
+    assert (ended.status, ended.err) == (0, "")
+    assert (ended.document["schema"], ended.document["duration_ns"]) == ("mptcplab/experiment/1", 3_000_000_000)
+
+
+def test_an_expectation_that_does_not_hold_is_status_1(desk: Path) -> None:
+    ended = mptcplab("run", "short.yaml", "--set", "expect=[flows.call.goodput_bps > 1e9]", "--json", cwd=desk)
+    assert (ended.status, ended.err) == (1, "")
+    assert ended.document["runs"][0]["expectations"] == [{"text": "flows.call.goodput_bps > 1e9", "held": False}]
+
+
+# ---- seeds, repetitions, comparison ----
+
+
+def test_repetitions_are_aggregated_and_repeat_exactly(desk: Path) -> None:
+    first = mptcplab("run", "short.yaml", "--repeat", "6", "--jobs", "2", "--json", cwd=desk).document
+    assert [(run["seed"], run["repeat"]) for run in first["runs"]] == [(n, n - 1) for n in range(1, 7)]
+    goodputs = sorted(run["flows"][0]["goodput_bps"] for run in first["runs"])
+    [goodput] = [a for a in first["aggregates"] if (a["flow"], a["metric"]) == ("call", "goodput_bps")]
+    assert goodput["n"] == 6
+    assert goodput["ci95"] == [goodputs[0], goodputs[-1]]
+    assert goodputs[2] <= goodput["median"] <= goodputs[3]
+    again = mptcplab("run", "short.yaml", "--repeat", "6", "--fresh", "--jobs", "1", "--json", cwd=desk).document
+    hashes = [run["trace_hash"] for run in first["runs"]]
+    assert hashes == [run["trace_hash"] for run in again["runs"]]
+    assert len(set(hashes)) == 6
+    table = mptcplab("run", "short.yaml", "--repeat", "6", cwd=desk).out
+    assert re.search(r"short \(6 runs\)\s+call\s+\S+ kbit/s \(\S+ kbit/s \.\. \S+ kbit/s\)", table)
+    assert "done already: 6 of 6" in table
+
+
+def test_the_experiments_of_a_family_take_turns(desk: Path) -> None:
+    (desk / "family.yaml").write_text(
+        SHORT.replace("name: short", "name: turns/$rate\nparameters: {rate: [1mbit, 2mbit]}").replace(
+            "2mbit, d", "$rate, d"
+        )
+    )
+    ended = mptcplab("run", "family.yaml", "--repeat", "2", "--jobs", "1", "--json", cwd=desk)
+    order = [(run["experiment"], run["seed"]) for run in ended.document["runs"]]
+    assert order == [("turns/1mbit", 1), ("turns/2mbit", 1), ("turns/1mbit", 2), ("turns/2mbit", 2)]
+    ended = mptcplab("compare", "family.yaml", "--repeat", "2", cwd=desk)
+    assert ended.status == 0
+    assert re.search(r"goodput_bps\s+1mbit\s+2 .*goodput_bps\s+2mbit\s+2 ", ended.out, re.DOTALL)
+    assert "Comparison of 2 arms" in (desk / "comparison.html").read_text()
+
+
+def test_a_run_is_reproduced_from_its_bundle(done: Path, tmp_path: Path) -> None:
+    bundle = copied(done, tmp_path)
+    assert mptcplab("report", "bundle", cwd=tmp_path).status == 0
+    [command] = re.findall(r"<pre tabindex=\"0\">(mptcplab run .*)</pre>", (bundle / "report.html").read_text())
+    assert command.startswith("mptcplab run bundle/experiment.json --on sim --seed 1")
+    ended = mptcplab(*command.split()[1:], "--json", cwd=tmp_path)
+    record = json.loads((bundle / "run.json").read_text())
+    assert ended.document["runs"][0]["trace_hash"] == record["trace_hash"]
+    [again] = bundles(tmp_path / "reproduced")
+    assert json.loads((again / "run.json").read_text())["digest"] == record["digest"]
+
+
+def test_a_resolved_experiment_takes_no_settings_and_no_other_schema(done: Path, tmp_path: Path) -> None:
+    experiment = copied(done, tmp_path) / "experiment.json"
+    ended = mptcplab("run", experiment, "--set", "duration=1s", cwd=tmp_path)
+    assert is_refused(ended, 2, "is resolved already, --set cannot change it")
+    ended = mptcplab("run", experiment.with_name("run.json"), cwd=tmp_path)
+    assert is_refused(ended, 2, "found the schema 'mptcplab/run/1'", "'mptcplab/experiment/1'")
+    data = json.loads(experiment.read_text())
+    experiment.write_text(json.dumps(data | {"surplus": 1}))
+    assert is_refused(mptcplab("show", experiment, cwd=tmp_path), 2, "experiment.json", "surplus")
+    experiment.write_text("{")
+    assert is_refused(mptcplab("list", experiment, "--json", cwd=tmp_path), 2, "experiment.json: is not JSON")
+
+
+def test_arms_are_named_by_what_differs(desk: Path) -> None:
+    for delay in ("10ms", "40ms"):
+        settings = ["--set", f"links.wifi.delay={delay}", "--set", "duration=3s"]
+        assert mptcplab("run", "short.yaml", *settings, "--out", delay, cwd=desk).status == 0
+    ended = mptcplab("compare", "40ms", "10ms", "40ms", "--report", "page.html", cwd=desk)
+    assert ended.status == 0
+    arms = re.findall(r"goodput_bps\s+(\S+)\s+(\d+)\s", ended.out)
+    assert arms == [("links.wifi.delay=40ms", "1"), ("links.wifi.delay=10ms", "1")]
+    assert "Comparison of 2 arms" in (desk / "page.html").read_text()
+    assert mptcplab("compare", "40ms", "10ms", "--json", cwd=desk).document["schema"] == "mptcplab/summary/1"
+
+
+def test_repetitions_of_one_experiment_are_one_arm(done: Path) -> None:
+    assert is_refused(mptcplab("compare", "results", cwd=done), 2, "at least two", "found 2 of one")
+
+
+def test_a_report_does_not_damage_a_bundle_that_is_run_again(done: Path, tmp_path: Path) -> None:
+    shutil.copytree(done / "results", tmp_path / "results")
+    bundle = bundles(tmp_path)[0]
+    for arguments in (["report", bundle], ["run", done / "short.yaml", "--fresh"], ["report", bundle], ["check"]):
+        assert mptcplab(*arguments, cwd=tmp_path).status == 0
+
+
+# ---- verdicts for other programs ----
+
+
+def test_verdicts_as_junit_and_ktap(desk: Path) -> None:
+    expected = "expect=[flows.call.goodput_bps > 1e5, flows.call.goodput_bps > 1e9]"
+    mptcplab("run", "short.yaml", "--set", expected, cwd=desk)
+    mptcplab("run", "short.yaml", "--set", "expect=[]", cwd=desk)
+    ended = mptcplab("check", "--junit", "junit.xml", "--ktap", "-", cwd=desk)
+    assert (ended.status, ended.err) == (1, "")
+    suites = ElementTree.parse(desk / "junit.xml").getroot()
+    counts = {
+        (s.get("tests"), s.get("failures"), s.get("errors"), len(s), len(s.findall(".//failure"))) for s in suites
+    }
+    assert counts == {("3", "1", "0", 3, 1), ("1", "0", "0", 1, 0)}
+    lines = ended.out.splitlines()
+    assert lines[:2] == ["KTAP version 1", "1..2"]
+    nested = lines.index("  KTAP version 1")
+    assert lines[nested + 1 : nested + 3] == ["  1..2", "  ok 1 flows.call.goodput_bps > 1e5"]
+    assert lines[nested + 3].startswith("  # flows.call.goodput_bps is ")
+    assert lines[nested + 4] == "  not ok 2 flows.call.goodput_bps > 1e9"
+    assert re.fullmatch(r"not ok [12] short sim seed 1", lines[nested + 5])
+    assert sum(bool(re.match(r"ok [12] short sim seed 1$", line)) for line in lines) == 1
+    ended = mptcplab("check", "--ktap", "ktap.txt", "--json", cwd=desk)
+    assert (desk / "ktap.txt").read_text().splitlines() == lines
+    jsonschema.validate(ended.document, SUMMARY)
+
+
+# ---- terminals ----
+
+
+def on_a_terminal(*arguments: str | Path, cwd: Path, **changes: str) -> tuple[int, str]:
+    """Exit status and what a terminal got of both outputs."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [PROGRAM, *map(str, arguments)], cwd=cwd, env=environment(TERM="xterm", **changes), stdout=slave, stderr=slave
+    )
+    os.close(slave)
+    got = rest_of(master)
+    return process.wait(timeout=60), got
+
+
+def rest_of(master: int) -> str:
+    """What a terminal gets until its other end is closed; then it is closed too."""
+    got = b""
+    while True:
+        try:
+            got += os.read(master, 65536)
+        except OSError:  # how Linux says that the other end is closed
+            os.close(master)
+            return got.decode()
+
+
+def test_no_control_codes_where_there_is_no_terminal(done: Path) -> None:
+    for arguments in (["run", "short.yaml"], ["show", "short.yaml"], ["nonsense"]):
+        ended = mptcplab(*arguments, cwd=done)
+        assert ESCAPE not in ended.out + ended.err
+
+
+def test_names_stay_whole_where_there_is_no_terminal(desk: Path) -> None:
+    name = "a-long-name/" + "x" * 100
+    (desk / "named.yaml").write_text(SHORT.replace("name: short", f"name: {name}\ntitle: {'word ' * 40}"))
+    assert name in mptcplab("list", "named.yaml", cwd=desk).out.split()
+
+
+@pytest.mark.parametrize("columns", [60, 200])
+def test_tables_keep_to_the_width(done: Path, columns: int) -> None:
+    ended = mptcplab("run", "short.yaml", COLUMNS=str(columns), cwd=done)
+    table = ended.out.split("\n\n")[0]
+    assert ended.status == 0
+    assert max(map(len, table.splitlines())) <= columns
+
+
+def test_a_terminal_gets_colours_unless_it_wants_none_and_no_bar_for_what_is_short(done: Path) -> None:
+    status, coloured = on_a_terminal("run", "short.yaml", "--repeat", "2", "--out", "terminal", cwd=done)
+    assert (status, f"{ESCAPE}[1m" in coloured) == (0, True)
+    assert "0:00:" not in coloured
+    _, plain = on_a_terminal("check", cwd=done, NO_COLOR="1")
+    assert not re.search(rf"{ESCAPE}\[3\dm", plain)
+
+
+def test_a_long_run_shows_a_bar_with_the_time_left_once_somebody_waits(tmp_path: Path) -> None:
+    (tmp_path / "long.yaml").write_text(LONG)
+    master, slave = pty.openpty()
+    command = [PROGRAM, "run", "long.yaml", "--json"]
+    env = environment(TERM="xterm", COLUMNS="100")
+    begun = time.monotonic()
+    process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=slave)
+    os.close(slave)
+    got = ""
+    while "%" not in got and time.monotonic() - begun < 30:
+        got += os.read(master, 65536).decode()
+    waited_s = time.monotonic() - begun
+    process.send_signal(signal.SIGINT)
+    got += rest_of(master)
+    assert process.wait(timeout=60) == 130
+    assert waited_s > 2
+    assert "mptcplab: interrupted" in got
+    assert re.search(r"0/1 long .*\d+%.*(\d:\d\d:\d\d|-:--:--)", got)
+
+
+@pytest.mark.parametrize("encoding", [{"PYTHONIOENCODING": "ascii"}, {"LANG": "C", "LC_ALL": "C"}])
+def test_other_encodings_do_not_end_the_program(desk: Path, encoding: dict[str, str]) -> None:
+    (desk / "short.yaml").write_text(SHORT.replace("name: short", "name: short\ntitle: Größe → ∞"))
+    for command in ("run", "show"):
+        assert mptcplab(command, "short.yaml", cwd=desk, **encoding).status == 0
+    listed = mptcplab("list", "short.yaml", "--json", cwd=desk, **encoding).document
+    assert listed["experiments"][0]["title"] == "Größe → ∞"
+    (desk / "wrong.yaml").write_text("name: wrong\nGröße: 1\n")
+    assert is_refused(mptcplab("run", "wrong.yaml", cwd=desk, **encoding), 2, "wrong.yaml")
+
+
+# ---- startup ----
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = "import sys; sys.argv = ['mptcplab', '--help']; from mptcplab.cli import main; main()"
+    command = [sys.executable, "-X", "importtime", "-c", code]
+    ended = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    loaded = {line.split("|")[-1].strip().partition(".")[0] for line in ended.stderr.splitlines()}
+    assert "typer" in loaded
+    assert not loaded & {"numpy", "matplotlib", "networkx", "pydantic", "yaml", "jinja2", "rich"}
+
+
+def test_a_fault_of_the_program_is_no_failed_expectation(done: Path) -> None:
+    code = "import sys, mptcplab.catalogue as c; c.listing = None; sys.argv = ['mptcplab', 'list']; from mptcplab.cli import main; main()"
+    ended = subprocess.run([sys.executable, "-c", code], cwd=done, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert ended.stderr.splitlines()[-1].startswith("mptcplab: this is a fault of mptcplab")

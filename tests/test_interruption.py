@@ -1,0 +1,154 @@
+"""What becomes of a run that is stopped in the middle: by its user, by a kill, by a full disk, by its twin."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import LONG, PROGRAM, SHORT, environment, is_refused, mptcplab
+from mptcplab import _core
+from mptcplab.results import Bundle, find
+
+#: What is flushed at least once per second of wall time has been flushed after this.
+FLUSHED_S = 1.5
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    (tmp_path / "long.yaml").write_text(LONG)
+    (tmp_path / "short.yaml").write_text(SHORT)
+    return tmp_path
+
+
+@pytest.fixture
+def running(desk: Path) -> Iterator[subprocess.Popen[str]]:
+    """A long run that has written samples."""
+    process = start("run", "long.yaml", cwd=desk)
+    wait_for_samples(desk)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    command = [PROGRAM, *arguments]
+    return subprocess.Popen(
+        command, cwd=cwd, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_for_samples(directory: Path) -> None:
+    for _ in range(600):
+        if any(file.stat().st_size > 100_000 for file in directory.rglob("units.arrows")):
+            time.sleep(FLUSHED_S)
+            return
+        time.sleep(0.05)
+    raise TimeoutError("the run wrote nothing")
+
+
+def only_bundle(directory: Path) -> Bundle:
+    [bundle] = find(directory)
+    return bundle
+
+
+def test_an_interrupted_run_says_so_and_can_be_read(desk: Path, running: subprocess.Popen[str]) -> None:
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out) == (130, "")
+    assert err == "mptcplab: interrupted; the same command goes on with what is not done yet\n"
+    bundle = only_bundle(desk)
+    assert (bundle.status, bundle.record["why"]) == ("unfinished", "interrupted")
+    run = bundle.load()
+    received = run.samples.last("flows.load.h1-h9", "bytes_received")
+    assert received is not None
+    assert received > 0
+    assert 0 < run.end_s < 3600
+    assert is_refused(mptcplab("compare", "results", cwd=desk), 4, "unfinished (interrupted)", "mptcplab clean")
+
+
+def test_a_killed_run_leaves_what_it_wrote(desk: Path, running: subprocess.Popen[str]) -> None:
+    running.kill()
+    running.communicate()
+    bundle = only_bundle(desk)
+    assert (bundle.status, bundle.record["why"]) == ("unfinished", None)
+    assert len(_core.read_table(bundle.path / "units.arrows")["unit"]) > 0
+    assert len(_core.read_table(bundle.path / "samples.arrows")["time_ns"]) > 0
+    assert is_refused(mptcplab("report", "results", cwd=desk), 4, "the run was cut off")
+    assert mptcplab("check", "results", cwd=desk).status == 4
+
+
+def test_only_what_is_missing_runs_again(desk: Path) -> None:
+    first = mptcplab("run", "short.yaml", "--repeat", "2", cwd=desk)
+    assert first.status == 0
+    written = {bundle.record["seed"]: bundle.record["started"] for bundle in find(desk)}
+    killed = next(bundle for bundle in find(desk) if bundle.record["seed"] == 2)
+    (killed.path / "run.json").write_text(json.dumps(killed.record | {"status": "unfinished"}))
+    again = mptcplab("run", "short.yaml", "--repeat", "3", cwd=desk)
+    assert (again.status, again.err) == (0, "")
+    assert "done already: 1 of 3" in again.out
+    started = {bundle.record["seed"]: bundle.record["started"] for bundle in find(desk)}
+    assert started[1] == written[1]
+    assert started[2] > written[2]
+    assert {bundle.status for bundle in find(desk)} == {"done"}
+
+
+def test_two_processes_do_not_share_a_bundle(desk: Path, running: subprocess.Popen[str]) -> None:
+    twin = mptcplab("run", "long.yaml", "--fresh", "--json", cwd=desk)
+    assert is_refused(twin, 4, "results/long/", "another process is running this")
+    assert running.poll() is None
+    cleaned = mptcplab("clean", cwd=desk)
+    assert cleaned.status == 0
+    assert cleaned.out.startswith("in progress, left alone: results/long/")
+    running.kill()
+    running.communicate()
+    assert mptcplab("clean", cwd=desk).out.startswith("removed results/long/")
+
+
+def test_a_dead_process_is_no_obstacle(desk: Path, running: subprocess.Popen[str]) -> None:
+    running.kill()
+    running.communicate()
+    second = start("run", "long.yaml", cwd=desk)
+    wait_for_samples(desk)
+    second.send_signal(signal.SIGINT)
+    assert second.wait(timeout=60) == 130
+    second.communicate()
+    assert only_bundle(desk).record["why"] == "interrupted"
+
+
+def test_clean_removes_only_what_is_unfinished(desk: Path) -> None:
+    mptcplab("run", "short.yaml", "--repeat", "2", cwd=desk)
+    done, unfinished = find(desk)
+    (unfinished.path / "run.json").write_text(json.dumps(unfinished.record | {"status": "unfinished"}))
+    dry = mptcplab("clean", "--dry-run", cwd=desk)
+    assert (dry.status, dry.out) == (0, f"would remove {unfinished.path.relative_to(desk)}\n")
+    assert unfinished.path.is_dir()
+    assert mptcplab("clean", cwd=desk).out == f"removed {unfinished.path.relative_to(desk)}\n"
+    assert only_bundle(desk).path == done.path
+
+
+def may_mount() -> bool:
+    if not shutil.which("unshare"):
+        return False
+    return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not may_mount(), reason="needs the right to mount in a namespace of its own")
+def test_a_full_disk_is_named_and_leaves_what_fits(desk: Path) -> None:
+    (desk / "small").mkdir()
+    script = f"mount -t tmpfs -o size=8m none small && {PROGRAM} run long.yaml --out small; status=$?; cp -r small kept; exit $status"
+    command = ["unshare", "-m", "sh", "-c", script]
+    ended = subprocess.run(command, cwd=desk, env=environment(), capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert "units.arrows: No space left on device" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    bundle = only_bundle(desk / "kept")
+    assert bundle.status == "unfinished"
+    assert len(_core.read_table(bundle.path / "units.arrows")["unit"]) > 0
+    elsewhere = mptcplab("show", bundle.path / "experiment.json", "--resolved", cwd=desk)
+    assert elsewhere.document["name"] == "long"
