@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from xml.etree import ElementTree
@@ -300,6 +301,7 @@ def test_repetitions_of_one_experiment_are_one_arm(done: Path) -> None:
     assert is_refused(mptcplab("compare", "results", cwd=done), 2, "at least two", "found 2 of one")
 
 
+@pytest.mark.slow
 def test_a_report_does_not_damage_a_bundle_that_is_run_again(done: Path, tmp_path: Path) -> None:
     shutil.copytree(done / "results", tmp_path / "results")
     bundle = bundles(tmp_path)[0]
@@ -387,6 +389,7 @@ def test_a_terminal_gets_colours_unless_it_wants_none_and_no_bar_for_what_is_sho
     assert not re.search(rf"{ESCAPE}\[3\dm", plain)
 
 
+@pytest.mark.slow
 def test_a_long_run_shows_a_bar_with_the_time_left_once_somebody_waits(tmp_path: Path) -> None:
     (tmp_path / "long.yaml").write_text(LONG)
     master, slave = pty.openpty()
@@ -396,11 +399,14 @@ def test_a_long_run_shows_a_bar_with_the_time_left_once_somebody_waits(tmp_path:
     process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=slave)
     os.close(slave)
     got = ""
-    while "%" not in got and time.monotonic() - begun < 30:
+    stopwatch = threading.Timer(30, process.kill)
+    stopwatch.start()
+    while "%" not in got:
         got += os.read(master, 65536).decode()
     waited_s = time.monotonic() - begun
     process.send_signal(signal.SIGINT)
     got += rest_of(master)
+    stopwatch.cancel()
     assert process.wait(timeout=60) == 130
     assert waited_s > 2
     assert "mptcplab: interrupted" in got

@@ -11,7 +11,7 @@ MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]note[/]", "problem": "[red]pr
 
 
 def command(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
-    """Say what this machine can do for mptcplab, and the remedy for what it cannot."""
+    """Say what this machine can do, or how it could."""
     from mptcplab import doctor
     from mptcplab.cli.output import print_json, print_table
 
