@@ -52,7 +52,7 @@ bench: build  ## the benchmarks, ONLY=name for one; writes benches/results.json
 	$(BIN)/python benches/run.py $(ONLY)
 
 schema: build  ## write the JSON Schemas and the reference that are generated from the code
-	$(BIN)/python -m mptcplab.reference docs
+	$(BIN)/python -m mptcplab.reference .
 
 clean:  ## remove what was built here
 	rm -rf target $(VENV) dist

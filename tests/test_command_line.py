@@ -219,6 +219,21 @@ def test_a_resolved_experiment_is_one_document(desk: Path) -> None:
     assert (ended.document["schema"], ended.document["duration_ns"]) == ("mptcplab/experiment/1", 3_000_000_000)
 
 
+def test_the_catalogue_is_listed(desk: Path) -> None:
+    ended = mptcplab("list", "alenazi2019", "--json", cwd=desk)
+    assert (ended.status, ended.err) == (0, "")
+    assert all(set(entry) == {"id", "title", "missing"} for entry in ended.document["experiments"])
+    assert len(ended.document["experiments"]) == 34
+
+
+def test_the_doctor_says_what_there_is(desk: Path) -> None:
+    ended = mptcplab("doctor", "--json", cwd=desk)
+    assert (ended.status, ended.err, ended.document["schema"]) == (0, "", "mptcplab/doctor/1")
+    assert {"compiled part", "back-end sim"} <= {finding["subject"] for finding in ended.document["findings"]}
+    shown = mptcplab("doctor", cwd=desk).out
+    assert all(finding["found"] in shown for finding in ended.document["findings"])
+
+
 def test_an_expectation_that_does_not_hold_is_status_1(desk: Path) -> None:
     ended = mptcplab("run", "short.yaml", "--set", "expect=[flows.call.goodput_bps > 1e9]", "--json", cwd=desk)
     assert (ended.status, ended.err) == (1, "")

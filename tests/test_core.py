@@ -1,6 +1,8 @@
 """The compiled core through its Python binding."""
 
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -105,6 +107,15 @@ def test_what_is_missing_is_named(experiment: dict[str, Any], tmp_path: Path) ->
         start(experiment, tmp_path)
 
 
+def test_capabilities_say_why_not(experiment: dict[str, Any]) -> None:
+    capabilities = {feature: (available, why) for feature, available, why in _core.capabilities()}
+    assert capabilities["transport udp"] == (True, "")
+    assert all(available == (not why) for available, why in capabilities.values())
+    experiment["flows"][0]["transport"] = "tcp"
+    [(_, why)] = _core.check(json.dumps(experiment))
+    assert capabilities["transport tcp"] == (False, why)
+
+
 def test_wrong_input_is_a_value_error(experiment: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not a resolved experiment: EOF"):
         _core.check("{")
@@ -123,6 +134,34 @@ def test_files_are_os_errors(experiment: dict[str, Any], tmp_path: Path) -> None
         start(experiment, tmp_path / "missing")
     with pytest.raises(OSError, match=r"none\.parquet"):
         _core.read_table(tmp_path / "none.parquet")
+
+
+FILLS_THE_DISK = """
+import resource, sys
+from mptcplab import _core
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, 4_000_000))
+simulation = _core.Simulation(open(sys.argv[1]).read(), 1, sys.argv[2])
+try:
+    simulation.advance(10**12)
+except OSError as error:
+    print(error)
+"""
+
+
+def test_a_disk_that_fills_up_is_named_and_what_was_written_is_readable(
+    experiment: dict[str, Any], tmp_path: Path
+) -> None:
+    experiment["measure"]["every_ns"] = MS // 20
+    resolved = tmp_path / "resolved.json"
+    resolved.write_text(json.dumps(experiment), encoding="utf-8")
+    # A limit on the size of files stands for the disk; it holds for a process.
+    command = [sys.executable, "-c", FILLS_THE_DISK, str(resolved), str(tmp_path)]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    assert str(tmp_path / "samples.arrows") in printed
+    samples = _core.read_table(tmp_path / "samples.arrows")
+    assert len(samples["value"]) >= 65536
+    assert samples["time_ns"][-1] > 0
 
 
 def test_other_threads_go_on_while_a_run_advances(experiment: dict[str, Any], tmp_path: Path) -> None:

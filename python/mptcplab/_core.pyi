@@ -5,6 +5,9 @@ from typing import Any, final
 
 __version__: str
 
+def capabilities() -> list[tuple[str, bool, str]]:
+    """(feature, whether the simulator has it, why not) for all that can be asked for, as in "transport udp"."""
+
 def check(resolved: str) -> list[tuple[str, str]]:
     """(feature, why) for all that the simulator cannot do, [] if it can run it.
 
@@ -15,10 +18,12 @@ def check(resolved: str) -> list[tuple[str, str]]:
 class Simulation:
     """A run of a resolved experiment (JSON) with one seed."""
 
-    def __init__(self, resolved: str, seed: int, directory: str | PathLike[str], event_queue: str = "calendar") -> None:
+    def __init__(
+        self, resolved: str, seed: int, directory: str | PathLike[str], event_queue: str | None = None
+    ) -> None:
         """A run at time 0; creates samples.arrows and units.arrows in ``directory``.
 
-        ``event_queue`` is "calendar" or "heap"; the result is the same.
+        ``event_queue`` is "calendar" or "heap", None the faster one; the result is the same.
         ValueError if the simulator cannot run it, OSError if a file cannot be written.
         """
 

@@ -48,7 +48,14 @@ SCHEDULER = Family(
     "scheduler",
     _SCHEDULERS,
     _also(
-        _SCHEDULERS, {"lowestrtt": "min_rtt", "minrtt": "min_rtt", "default": "min_rtt", "wrr": "weighted_round_robin"}
+        _SCHEDULERS,
+        {
+            "lowestrtt": "min_rtt",
+            "minrtt": "min_rtt",
+            "default": "min_rtt",
+            "wrr": "weighted_round_robin",
+            "rr": "round_robin",
+        },
     ),
 )
 PATH_MANAGER = Family("path manager", _PATH_MANAGERS, _also(_PATH_MANAGERS, {"default": "passive"}))

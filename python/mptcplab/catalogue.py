@@ -30,7 +30,7 @@ def find(spec: str, changes: Mapping[str, str] | None = None) -> Sequence[Member
 
     A .json file is the resolved experiment of a bundle, which is run as it is.
 
-    ``changes`` maps description paths or parameters to YAML texts. Raises SpecError if there is none.
+    ``changes`` (description path or parameter -> YAML) are made to each. Raises SpecError if there is none.
     """
     if spec.endswith(".json"):
         if changes:
@@ -38,17 +38,22 @@ def find(spec: str, changes: Mapping[str, str] | None = None) -> Sequence[Member
         return [Recorded.read(Path(spec).expanduser())]
     if _is_path(spec):
         return members(Path(spec).expanduser(), changes)
-    found = [member for member in catalogue(spec.split("/")[0], changes) if _is_under(member.name, spec)]
+    paper = spec.split("/")[0]
+    found = [member for member in catalogue(paper, changes) if _is_under(member.name, spec)]
+    if not found and changes and any(_is_under(member.name, spec) for member in catalogue(paper)):
+        names = ", ".join(f"--set {key}" for key in changes)
+        raise SpecError(f"with {names} no experiment is called {spec!r}", allowed=f"a prefix of the name, as {paper!r}")
     if not found:
         raise _unknown(spec)
     return found
 
 
 def catalogue(paper: str | None = None, changes: Mapping[str, str] | None = None) -> list[Member]:
-    """Every experiment of the catalogue, or of one paper, in the order in which people count."""
+    """Every experiment of the catalogue, or of one paper, in natural order: A.1, A.2, A.10, B.1."""
     folders = [PAPERS / paper] if paper else [folder for folder in PAPERS.iterdir() if folder.is_dir()]
-    files = [file for folder in folders for file in folder.glob("*.yaml")]
-    return sorted((member for file in files for member in members(file, changes)), key=_counting_order)
+    files = [file for folder in folders for file in sorted(folder.glob("*.yaml"))]
+    found = [member for file in files for member in members(file, changes)]
+    return sorted(found, key=lambda member: _natural_order(member.name))
 
 
 def listing(spec: str | None = None) -> list[Entry]:
@@ -69,9 +74,9 @@ def entry_of(member: Member | Recorded) -> Entry:
     return {"id": member.name, "title": member.title, "missing": list(features)}
 
 
-def _counting_order(member: Member) -> list[tuple[int, str]]:
-    """fig5 before fig10, A.2 before B.1."""
-    return [(int(number or 0), text) for text, number in re.findall(r"(\D+)(\d*)", member.name)]
+def _natural_order(name: str) -> list[str | int]:
+    """Texts and numbers in turn, so that numbers are compared as numbers."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", name)]
 
 
 def _is_path(spec: str) -> bool:

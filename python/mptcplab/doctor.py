@@ -68,10 +68,13 @@ def _backend(name: str) -> Finding:
         capabilities = backend(name).probe()
     except (MptcplabError, ImportError) as error:
         return Finding(f"back-end {name}", "problem", str(error))
-    able = [capability.feature for capability in capabilities if capability.available]
-    unable = [f"{capability.feature} ({capability.why})" for capability in capabilities if not capability.available]
-    found = f"can: {', '.join(able)}" + (f"; cannot yet: {', '.join(unable)}" if unable else "")
-    return Finding(f"back-end {name}", "ok", found)
+    able = ", ".join(capability.feature for capability in capabilities if capability.available)
+    unable: dict[str, list[str]] = {}
+    for capability in capabilities:
+        if not capability.available:
+            unable.setdefault(capability.why, []).append(capability.feature)
+    reasons = [f"not {', '.join(features)}: {why}" for why, features in unable.items()]
+    return Finding(f"back-end {name}", "ok", "\n".join([f"can: {able}", *reasons]))
 
 
 def _announced() -> list[Finding]:

@@ -25,6 +25,7 @@ FieldPath: TypeAlias = "tuple[str | int, ...]"
 _MOST_NODES = 200_000
 _DEEPEST = 100
 _INT_DIGITS = 40
+_WHOLE = "KEY: VALUE lines, as in name: two-paths"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def given(data: object, source: Source = GIVEN) -> Node:
         return Node([given(value, source) for value in data], source)
     if data is None or isinstance(data, (str, int, float, bool)):
         return Node(data, source)
-    raise SpecError(f"found {type(data).__name__}", allowed="texts, numbers, lists and mappings")
+    raise SpecError(f"found {kind_of(data)}, a {type(data).__name__}", allowed="texts, numbers, lists and mappings")
 
 
 def read(path: Path) -> Node:
@@ -135,11 +136,14 @@ def read(path: Path) -> Node:
     if path.is_dir():
         raise SpecError("is a directory", Where(name), allowed="a description file")
     try:
-        text = path.read_bytes().decode("utf-8")
+        content = path.read_bytes()
+        text = content.decode("utf-8")
     except FileNotFoundError:
         raise SpecError("there is no such file", Where(name)) from None
     except UnicodeDecodeError as error:
-        raise SpecError(f"byte {error.start} is not UTF-8", Where(name), allowed="UTF-8 text") from None
+        before = content[: error.start]
+        where = Where(name, before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
+        raise SpecError(f"byte 0x{content[error.start]:02x} is not UTF-8", where, allowed="UTF-8 text") from None
     except OSError as error:
         raise SpecError(f"cannot be read: {error.strerror}", Where(name)) from None
     return parse(text, name)
@@ -149,28 +153,22 @@ def parse(text: str, file: str | None = None) -> Node:
     """The tree of a YAML text that holds one mapping; SpecError with the place otherwise."""
     root = parse_value(text, file)
     if root.value is None:
-        raise SpecError("is empty", Where(file, 1, 1), allowed="a mapping")
+        raise SpecError("is empty", Where(file, 1, 1), allowed=_WHOLE)
     if not isinstance(root.value, dict):
-        raise wrong(root, (), f"found {kind_of(root.value)}", "a mapping")
+        raise wrong(root, (), f"found {kind_of(root.value)}", _WHOLE)
     return root
 
 
 def parse_value(text: str, file: str | None = None) -> Node:
     """The tree of any one YAML value."""
-    deepest = _bracket_depth(text)
-    if deepest > _DEEPEST:
-        raise SpecError(f"brackets are nested {deepest} deep", Where(file), allowed=f"at most {_DEEPEST}")
+    _check_brackets(text, file)
     try:
         root = yaml.compose(text, _CoreLoader)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = Where(file, mark.line + 1, mark.column + 1) if mark else Where(file)
-        problem = ", ".join(part for part in (error.context, error.problem) if part)
-        raise SpecError(f"broken YAML: {problem}", where) from None
+        raise _broken(error, text, file) from None
     except ReaderError as error:
-        before = text[: error.position]
-        where = Where(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise SpecError(f"broken YAML: {error.reason}", where) from None
+        where = _place_in(text, error.position, file)
+        raise SpecError(f"broken YAML: {error.reason}", where, allowed="text") from None
     return _Builder(file).build(root) if root is not None else Node(None, Source(file, 1, 1))
 
 
@@ -191,13 +189,54 @@ def write(data: object) -> str:
     return str(yaml.dump(data, Dumper=_CoreDumper, sort_keys=False, allow_unicode=True, width=120))
 
 
-def _bracket_depth(text: str) -> int:
-    """How deep flow brackets can be nested; counted before parsing, since the C parser recurses."""
-    depth = deepest = 0
-    for bracket in re.findall(r"[\[\]{}]", text):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
+def _check_brackets(text: str, file: str | None) -> None:
+    """Refuses brackets that are nested too deep; counted before parsing, since the C parser recurses."""
+    depth = 0
+    for bracket in re.finditer(r"[\[\]{}]", text):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > _DEEPEST:
+            where = _place_in(text, bracket.start(), file)
+            raise SpecError(f"brackets are nested more than {_DEEPEST} deep", where, allowed=f"at most {_DEEPEST}")
+
+
+def _place_in(text: str, position: int, file: str | None) -> Where:
+    before = text[:position]
+    return Where(file, before.count("\n") + 1, position - before.rfind("\n"))
+
+
+# What the parser says -> what is wrong in plain words, and what is allowed. `{line}` is where the broken part begins.
+_BROKEN = (
+    ("could not find expected ':'", "a ':' is missing on line {line}", "KEY: VALUE"),
+    (
+        "mapping values are not allowed",
+        "a ':' in the middle of a value, or none on the line above",
+        "KEY: VALUE, with quotes around a value that holds ': '",
+    ),
+    ("found unexpected end of stream", "the quote that opens on line {line} is never closed", "a quote at both ends"),
+    ("expected ',' or ']'", "the '[' of line {line} is neither continued nor closed here", "',' or ']'"),
+    ("expected ',' or '}'", "the '{{' of line {line} is neither continued nor closed here", "',' or '}'"),
+    ("did not find expected key", "this line is indented unlike its neighbours", "as many spaces as they have"),
+    ("did not find expected '-'", "this line is indented unlike its neighbours", "as many spaces as they have"),
+    ("found undefined alias", "'*' refers to a name that no '&' has given", "*NAME after &NAME; quotes around a text"),
+    ("found another document", "a second document begins here", "one per file; several experiments under experiments"),
+)
+
+
+def _broken(error: yaml.MarkedYAMLError, text: str, file: str | None) -> SpecError:
+    """The parser's complaint in plain words."""
+    said = error.problem or ""
+    mark = error.problem_mark or error.context_mark
+    where = Where(file, mark.line + 1, mark.column + 1) if mark is not None else Where(file)
+    begins = (error.context_mark or mark).line + 1 if mark is not None else "?"
+    for known, problem, allowed in _BROKEN:
+        if known in said:
+            return SpecError(f"broken YAML: {problem.format(line=begins)}", where, allowed=allowed)
+    if "cannot start any token" in said and mark is not None:
+        if text[mark.index : mark.index + 1] == "\t":
+            return SpecError("broken YAML: a tab where spaces belong", where, allowed="spaces for indentation")
+        return SpecError("broken YAML: a text cannot begin with this character", where, allowed="quotes around it")
+    problem = ", ".join(part for part in (error.context, error.problem) if part)
+    return SpecError(f"broken YAML: {problem}", where)
 
 
 class _CoreLoader(yaml.CSafeLoader):

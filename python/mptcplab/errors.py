@@ -36,7 +36,9 @@ class SpecError(MptcplabError):
         self.where = where or Where()
         self.allowed = allowed
         text = f"{self.where}: {problem}" if str(self.where) else problem
-        super().__init__(f"{text}; allowed: {allowed}" if allowed else text)
+        text = f"{text}; allowed: {allowed}" if allowed else text
+        # One line, whatever was found.
+        super().__init__(text.replace("\r", "").replace("\n", "\\n"))
 
 
 class UsageError(MptcplabError):

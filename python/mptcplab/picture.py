@@ -26,7 +26,7 @@ MARGIN = 24
 
 STYLE = """
 .topology { --ink: #1a1a1a; --paper: #ffffff; --host: #dbe9f6; --node: #efe7d6; --soft: #667 }
-.topology { font: 12px system-ui, sans-serif }
+.topology { font: 12px system-ui, sans-serif; max-width: 100%; height: auto }
 @media (prefers-color-scheme: dark) {
   .topology { --ink: #e8e8e8; --paper: #16181c; --host: #23405c; --node: #4a412e; --soft: #a9b }
 }
@@ -76,7 +76,8 @@ def as_svg(experiment: Resolved) -> str:
     """The topology as an SVG document that follows the reader's light or dark scheme."""
     places = _places(experiment)
     width = max((x for x, _ in places.values()), default=0) + NODE_WIDTH / 2 + MARGIN
-    height = max((y for _, y in places.values()), default=0) + _tallest_bundle(experiment) / 2 + NODE_HEIGHT + MARGIN
+    lowest = max((y for _, y in places.values()), default=0)
+    height = lowest + max(_tallest_bundle(experiment), NODE_HEIGHT) / 2 + MARGIN
     svg = Xml.Element(
         "svg",
         {
@@ -85,9 +86,9 @@ def as_svg(experiment: Resolved) -> str:
             "viewBox": f"0 0 {width:.0f} {height:.0f}",
             "width": f"{width:.0f}",
             "role": "img",
+            "aria-label": f"Topology of {experiment['name']}: {len(places)} nodes, {len(experiment['links'])} links",
         },
     )
-    Xml.SubElement(svg, "title").text = f"Topology of {experiment['name']}"
     Xml.SubElement(svg, "style").text = STYLE
     _draw_links(svg, experiment, places)
     _draw_nodes(svg, experiment, places)

@@ -11,15 +11,20 @@ from mptcplab.experiment import SCHEMA, Resolved
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mptcplab.experiment import FamilyMetric
+
 
 class Recorded:
     """A resolved experiment from a file. It has what a member of a description has, all of it known already."""
 
     reference = None
+    why_no_reference = "it is run without its family"
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._data = data
         self.name: str = data["name"]
+        self.family = self.name
+        self.family_metrics: list[FamilyMetric] = []
         self.title: str = data["title"] or ""
 
     @classmethod

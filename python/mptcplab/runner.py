@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from mptcplab.results import check as check_expectations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from mptcplab.experiment import Experiment, Member
 
     Resolved = dict[str, Any]
 
@@ -53,6 +56,30 @@ class Observer(Protocol):
 
     def finished(self, job: Job, bundle: Bundle) -> None:
         """A run has ended and its bundle is complete."""
+
+
+class _Nobody:
+    """An observer that does not look."""
+
+    def advanced(self, job: Job, fraction: float) -> None:
+        pass
+
+    def finished(self, job: Job, bundle: Bundle) -> None:
+        pass
+
+
+def run(
+    experiment: Experiment | Member, *, on: str = "sim", seed: int = 1, repeat: int = 1, out: str | Path = "results"
+) -> list[Bundle]:
+    """Run an experiment ``repeat`` times and give its bundles; ``bundle.record["metrics"]`` has what was measured.
+
+    What is done already under ``out`` is not run again. Raises SpecError, Unsupported or RunFailed.
+    """
+    from mptcplab.experiment import Experiment, resolve
+
+    resolved = resolve(experiment) if isinstance(experiment, Experiment) else experiment.resolve()
+    jobs = plan([resolved.data], on, seed=seed, repeat=repeat, out=Path(out))
+    return execute(jobs, _Nobody(), workers=os.cpu_count() or 1)
 
 
 def check(experiments: Iterable[Resolved], backend_name: str) -> None:

@@ -39,6 +39,8 @@ class Quantity:
     pattern: ClassVar[str]
     summary: ClassVar[str]
     examples: ClassVar[tuple[Any, ...]]
+    plain_number: ClassVar[dict[str, Any]] = {}
+    """JSON Schema of the numbers that need no unit."""
 
     @classmethod
     def parse(cls, found: object) -> Self:
@@ -61,7 +63,9 @@ class Quantity:
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: object, _handler: object) -> dict[str, Any]:
-        return {"type": "string", "pattern": cls.pattern, "description": cls.summary, "examples": list(cls.examples)}
+        text = {"type": "string", "pattern": cls.pattern}
+        shape = {"anyOf": [cls.plain_number, text]} if cls.plain_number else text
+        return {**shape, "description": cls.summary, "examples": list(cls.examples)}
 
     def dumped(self) -> str | float:
         """What is written to YAML and JSON."""
@@ -163,6 +167,7 @@ class Size(_Counted):
     spellings: ClassVar[dict[str, int]] = {"B": 1, "KB": 10**3, "kiB": 2**10}
     bare = 1
     most = 10**15
+    plain_number: ClassVar[dict[str, Any]] = {"type": "integer", "minimum": 0}
     summary = "size"
     allowed = "a size, as in 1472, 64kB, 15MB, 4MiB (bytes)"
     pattern = rf"^{_NUMBER}\s*(B|kB|KB|MB|GB|KiB|kiB|MiB|GiB)?$"
@@ -171,15 +176,6 @@ class Size(_Counted):
     @classmethod
     def _smallest(cls) -> str:
         return ""
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, _schema: object, _handler: object) -> dict[str, Any]:
-        text = super().__get_pydantic_json_schema__(_schema, _handler)
-        return {
-            "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": text.pop("pattern")}],
-            "description": cls.summary,
-            "examples": list(cls.examples),
-        }
 
     def dumped(self) -> str | float:
         """A plain number of bytes where no unit fits, else text."""
@@ -197,6 +193,7 @@ class Duration(_Counted):
     allowed = "a duration with unit, as in 10us, 30ms, 1.5s, 2min"
     pattern = rf"^(0|{_NUMBER}\s*(ns|us|ms|s|min|h))$"
     examples = ("30ms", "60s", "10us")
+    plain_number: ClassVar[dict[str, Any]] = {"const": 0}
 
     @classmethod
     def _written(cls, number: int) -> str:
@@ -208,8 +205,9 @@ class Probability(Quantity, float):
 
     summary = "probability"
     allowed = "a probability from 0 to 1, as in 0.1% or 0.001"
-    pattern = rf"^{_NUMBER}\s*%$"
+    pattern = rf"^{_NUMBER}([eE][+-]?[0-9]{{1,3}})?\s*%?$"
     examples = ("0.1%", 0.001)
+    plain_number: ClassVar[dict[str, Any]] = {"type": "number", "minimum": 0, "maximum": 1}
 
     def __new__(cls, found: float | str) -> Self:
         return cls.parse(found)
@@ -230,14 +228,6 @@ class Probability(Quantity, float):
             raise QuantityError(f"{_shown(found)} is not between 0 and 1", cls.allowed)
         return float.__new__(cls, number)
 
-    @classmethod
-    def __get_pydantic_json_schema__(cls, _schema: object, _handler: object) -> dict[str, Any]:
-        return {
-            "anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "pattern": cls.pattern}],
-            "description": cls.summary,
-            "examples": list(cls.examples),
-        }
-
     def __str__(self) -> str:
         return float.__repr__(self)
 
@@ -253,6 +243,7 @@ class QueueLimit(Quantity):
     allowed = "packets as in 100p, bytes as in 64kB, or rate x round-trip time as in 1bdp, 2.5bdp"
     pattern = rf"^({_NUMBER}\s*bdp|[0-9]+\s*p|{_NUMBER}\s*(B|kB|KB|MB|GB|KiB|kiB|MiB|GiB)?)$"
     examples = ("100p", "64kB", "1bdp")
+    plain_number: ClassVar[dict[str, Any]] = {"type": "integer", "minimum": 1}
     _MOST_PACKETS = 10**9
     _MOST_PRODUCTS = 10**4
 

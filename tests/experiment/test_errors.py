@@ -23,6 +23,8 @@ CCS = (
     "lia-oot, olia-oot, balia-oot, wvegas-oot, x-dwc, x-mpcubic"
 )
 INTERFACES = "client.wlan0, server.eth0, client.wwan0, server.eth1"
+WHOLE = "KEY: VALUE lines, as in name: two-paths"
+INDENTED = "broken YAML: this line is indented unlike its neighbours; allowed: as many spaces as they have"
 LOSS = "a probability from 0 to 1, as in 0.1% or 0.001"
 
 # What is replaced in GOOD by what, and the message. "" is replaced at the end: the text is added.
@@ -30,8 +32,8 @@ REPLACED = [
     (
         "delay:",
         "delai:",
-        "4:62: links.wifi.delai: unknown field 'delai', did you mean 'delay'?; allowed: profile, rate, delay, rtt, jitter, "
-        "reorder, loss, loss_at, queue, bdp_rtt, overhead, trace, medium, mtu, between",
+        "4:62: links.wifi.delai: unknown field 'delai', did you mean 'delay'?; allowed: profile, rate, delay, rtt, "
+        "jitter, reorder, loss, loss_at, queue, bdp_rtt, overhead, trace, medium, mtu, between",
     ),
     ("10mbit", "10mb", f"4:54: links.wifi.rate: '10mb' has the unknown unit 'mb'; allowed: {RATE}"),
     ("10mbit", "10", f"4:54: links.wifi.rate: 10 has no unit; allowed: {RATE}"),
@@ -41,7 +43,11 @@ REPLACED = [
         "{forward: 1mbit, backward: -3mbit}",
         f"4:81: links.wifi.rate.backward: '-3mbit' is negative; allowed: {RATE}",
     ),
-    ("server: {}}", "server: {}", "3:1: broken YAML: while parsing a flow mapping, did not find expected ',' or '}'"),
+    (
+        "server: {}}",
+        "server: {}",
+        "3:1: broken YAML: the '{' of line 2 is neither continued nor closed here; allowed: ',' or '}'",
+    ),
     (
         "server.eth0",
         "servr.eth0",
@@ -116,7 +122,7 @@ REPLACED = [
     (
         "",
         "---\nname: y\n",
-        "8:1: broken YAML: expected a single document in the stream, but found another document",
+        "8:1: broken YAML: a second document begins here; allowed: one per file; several experiments under experiments",
     ),
     (
         "",
@@ -126,7 +132,8 @@ REPLACED = [
     (
         "",
         "events: [{at: 9s, down: client.wlan9}]\n",
-        f"8:25: events.0.down: there is no interface 'client.wlan9', did you mean 'client.wlan0'?; allowed: {INTERFACES}",
+        "8:25: events.0.down: there is no interface 'client.wlan9', did you mean 'client.wlan0'?; "
+        f"allowed: {INTERFACES}",
     ),
     (
         "",
@@ -143,6 +150,35 @@ REPLACED = [
         "",
         "events: [{at: 9s, outage: wifi}]\n",
         "8:10: events.0: outage needs 'for'",
+    ),
+    (
+        "to: server",
+        'to: "ser\\nver"',
+        "7:28: flows.bulk.to: there is no host 'ser\\nver', did you mean 'server'?; allowed: client, server",
+    ),
+    (
+        "",
+        "events: [{at: 9s, down: client}]\n",
+        "8:25: events.0.down: there is no link or interface 'client', did you mean 'client.wwan0'?; "
+        f"allowed: wifi, lte, {INTERFACES}",
+    ),
+    (
+        "5mbit",
+        "5mbit, queue: {limit: 10p, target: 5ms}",
+        "5:67: links.lte.queue: 'target' has no effect on discipline drop_tail; "
+        "allowed: discipline codel or fq_codel or pie",
+    ),
+    (
+        "to: server",
+        "to: server, path_manager: ndifports",
+        "7:50: flows.bulk.path_manager: unknown path manager 'ndifports', did you mean 'n_diff_ports'?; "
+        "allowed: passive, full_mesh, n_diff_ports, binder, kernel_endpoints",
+    ),
+    (
+        "to: server",
+        "to: server, transport: udp",
+        "7:9: flows.bulk: app bulk (the default) needs a stream, transport is udp; "
+        "allowed: tcp or mptcp; over udp cbr, probe, iperf3, command",
     ),
 ]
 
@@ -171,13 +207,36 @@ def test_a_flow_needs_a_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "1:1: is empty; allowed: a mapping"),
-        (b"# nothing but a remark\n", "1:1: is empty; allowed: a mapping"),
-        (b"- a\n", "1:1: found a list; allowed: a mapping"),
-        (b"text\n", "1:1: found 'text'; allowed: a mapping"),
-        (b"name: \xff\n", " byte 6 is not UTF-8; allowed: UTF-8 text"),
-        (b"a: " + b"[" * 100_000, " brackets are nested 100000 deep; allowed: at most 100"),
-        (b"a: 1\nb: \x00", "2:4: broken YAML: control characters are not allowed"),
+        (b"", f"1:1: is empty; allowed: {WHOLE}"),
+        (b"# nothing but a remark\n", f"1:1: is empty; allowed: {WHOLE}"),
+        (b"- a\n", f"1:1: found a list; allowed: {WHOLE}"),
+        (b"text\n", f"1:1: found 'text'; allowed: {WHOLE}"),
+        (b"name: \xff\n", "1:7: byte 0xff is not UTF-8; allowed: UTF-8 text"),
+        (b"a: " + b"[" * 100_000, "1:104: brackets are nested more than 100 deep; allowed: at most 100"),
+        (b"a: 1\nb: \x00", "2:4: broken YAML: control characters are not allowed; allowed: text"),
+        (b"a:\n\tb: 1\n", "2:1: broken YAML: a tab where spaces belong; allowed: spaces for indentation"),
+        (b"a:\n  b: 1\n c: 2\n", f"3:2: {INDENTED}"),
+        (b"a:\n  - b\n   - c\n - d\n", f"4:2: {INDENTED}"),
+        (b"a: @b\n", "1:4: broken YAML: a text cannot begin with this character; allowed: quotes around it"),
+        (b"a:\n  b: 1\n  c 2\n", "4:1: broken YAML: a ':' is missing on line 3; allowed: KEY: VALUE"),
+        (
+            b"a:\n  b {}\n  c: {}\n",
+            "3:4: broken YAML: a ':' in the middle of a value, or none on the line above; "
+            "allowed: KEY: VALUE, with quotes around a value that holds ': '",
+        ),
+        (
+            b"a: 'b\nc: d\n",
+            "3:1: broken YAML: the quote that opens on line 1 is never closed; allowed: a quote at both ends",
+        ),
+        (
+            b"a: [b, c\nd: e\n",
+            "2:2: broken YAML: the '[' of line 1 is neither continued nor closed here; allowed: ',' or ']'",
+        ),
+        (
+            b"a: *b\n",
+            "1:4: broken YAML: '*' refers to a name that no '&' has given; "
+            "allowed: *NAME after &NAME; quotes around a text",
+        ),
     ],
 )
 def test_what_is_no_description(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, message: str) -> None:
@@ -202,3 +261,18 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
         members(tmp_path / "none.yaml")
     with pytest.raises(SpecError, match="is a directory; allowed: a description file"):
         members(tmp_path)
+
+
+def test_line_ends_and_a_mark_of_byte_order_move_no_place(tmp_path: Path) -> None:
+    wrong = GOOD.replace("5ms", "5")
+    path = tmp_path / "x.yaml"
+    for text in (wrong.replace("\n", "\r\n"), f"\ufeff{wrong}"):
+        path.write_text(text, encoding="utf-8", newline="")
+        with pytest.raises(SpecError, match=r"x\.yaml:4:69: links\.wifi\.delay: 5 has no unit"):
+            members(path)[0].resolve()
+
+
+def test_a_large_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(GOOD + "description: |\n" + "  a line of five megabytes\n" * 200_000)
+    assert members(path)[0].resolve().data["name"] == "x"

@@ -137,3 +137,75 @@ def test_a_catalogue_is_listed_and_resolved_quickly(two_paths: Path) -> None:
     assert len(found) == 120
     assert listed - start < 0.5
     assert resolved - listed < 1.5
+
+
+QUEUES = """\
+name: queues/$discipline
+parameters: {discipline: [drop_tail, codel, pie]}
+exclude: [{discipline: pie}]
+reference: {discipline: drop_tail}
+family:
+  - {id: gain, ratio: flows.bulk.goodput_bps}
+  - {id: best, argmax: flows.bulk.goodput_bps, over: discipline}
+hosts: {a: {}, b: {}}
+links: {wire: {between: [a.eth0, b.eth0], rate: 1mbit, queue: {discipline: $discipline}}}
+flows: {bulk: {from: a, to: b}}
+"""
+
+
+def test_a_member_knows_its_family(write: Write) -> None:
+    tail, codel = members(write(QUEUES))
+    assert (codel.family, codel.reference, codel.why_no_reference) == ("queues", "queues/drop_tail", None)
+    assert [(metric.id, metric.kind, metric.over) for metric in tail.family_metrics] == [
+        ("gain", "ratio", None),
+        ("best", "argmax", "discipline"),
+    ]
+
+
+def test_a_set_that_leaves_out_the_reference_drops_it(write: Write) -> None:
+    (codel,) = members(write(QUEUES), {"discipline": "codel"})
+    assert codel.reference is None
+    assert codel.why_no_reference == "--set discipline leaves out the reference"
+    assert codel.resolve().data["parameters"] == {"discipline": "codel"}
+    kept = members(write(QUEUES), {"parameters.discipline": "[codel, drop_tail]"})
+    assert [member.reference for member in kept] == ["queues/drop_tail"] * 2
+    assert codel.experiment.override({"duration": "1s"}).reference is None
+
+
+def test_families_of_a_file_have_different_names(write: Write) -> None:
+    text = """\
+name: house
+experiments:
+  - {name: $case, parameters: {case: [A.1, B.1]}}
+  - {name: $case, parameters: {case: [A.2, B.2]}}
+  - {name: cellar/n$n, parameters: {n: [1, 2]}}
+  - {name: attic}
+"""
+    named = [member.family for member in members(write(text))]
+    assert list(dict.fromkeys(named)) == ["house/A.1..B.1", "house/A.2..B.2", "house/cellar", "house/attic"]
+    assert members(write(text))[0].why_no_reference == "the description names no reference"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("id: best", "id: gain", "7:10: family.1.id: 'gain' is also metric 1; allowed: different ids"),
+        (
+            "over: discipline",
+            "over: disciplin",
+            "7:54: family.1.over: there is no parameter 'disciplin', did you mean 'discipline'?; allowed: discipline",
+        ),
+        (
+            "reference:",
+            "notes: []\n#",
+            "7:23: family.0.ratio: needs a reference; allowed: reference: {PARAMETER: VALUE}",
+        ),
+        (", over: discipline", "", "7:5: family.1: argmax needs 'over'; allowed: over: PARAMETER"),
+        ("id: gain,", "id: gain, over: discipline,", "6:22: family.0.over: 'over' has no effect on ratio"),
+        ("ratio:", "ration:", "6:16: family.0.ration: unknown field 'ration', did you mean 'ratio'?"),
+    ],
+)
+def test_a_wrong_family_metric(write: Write, old: str, new: str, message: str) -> None:
+    with pytest.raises(SpecError) as error:
+        members(write(QUEUES.replace(old, new)))
+    assert f"x.yaml:{message}" in str(error.value)

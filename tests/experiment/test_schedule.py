@@ -99,6 +99,11 @@ def test_set_carries_whole_values_as_they_stand() -> None:
         ),
         ([{"id": "a", "at": "1s", "down": "link1"}, {"id": "a", "at": "2s", "up": "link1"}], "'a' is also event 1"),
         ([{"at": "1s", "exec": "clint", "argv": ["true"]}], "there is no host 'clint', did you mean 'client'?"),
+        (
+            [{"at": "1s", "outage": "link1", "for": "1s", "by": "port_down"}],
+            "events.0.outage: port_down takes down ports of routers, switches and access points, and link1 joins two "
+            "hosts; allowed: by: cut, or by: drop_rule",
+        ),
     ],
 )
 def test_contradictions(events: list[dict[str, object]], message: str) -> None:

@@ -13,9 +13,21 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<simulation::Simulation>()?;
+    module.add_function(wrap_pyfunction!(capabilities, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(tables::read_table, module)?)?;
     module.add_function(wrap_pyfunction!(tables::write_parquet, module)?)
+}
+
+/// All that a description can ask for: (feature, whether the simulator has it, why not).
+#[pyfunction]
+fn capabilities() -> Vec<(&'static str, bool, &'static str)> {
+    let all = netlab::sim::capabilities().iter();
+    all.map(|capability| {
+        let why = capability.missing_because;
+        (capability.feature, why.is_none(), why.unwrap_or_default())
+    })
+    .collect()
 }
 
 /// What the simulator cannot do of a resolved experiment: (feature, why), empty if it can run it.

@@ -37,13 +37,19 @@ fn finished() -> PyErr {
 impl Simulation {
     /// A run at time 0. Creates samples.arrows and units.arrows in `directory`.
     ///
-    /// `event_queue` is "calendar" or "heap"; the result is the same.
+    /// `event_queue` is "calendar" or "heap", None the faster one; the result is the same.
     /// Raises ValueError if the simulator cannot run it, OSError if a file cannot be written.
     #[new]
-    #[pyo3(signature = (resolved, seed, directory, event_queue = "calendar"))]
-    fn new(resolved: &str, seed: u64, directory: PathBuf, event_queue: &str) -> PyResult<Self> {
+    #[pyo3(signature = (resolved, seed, directory, event_queue = None))]
+    fn new(
+        resolved: &str,
+        seed: u64,
+        directory: PathBuf,
+        event_queue: Option<&str>,
+    ) -> PyResult<Self> {
         let experiment = read_experiment(resolved)?;
-        let queue: QueueKind = event_queue.parse().map_err(PyValueError::new_err)?;
+        let queue = event_queue.map_or(Ok(QueueKind::default()), str::parse);
+        let queue = queue.map_err(PyValueError::new_err)?;
         let run = sim::Simulation::new(experiment, seed, &directory, queue);
         let run = run.map_err(|error| simulation_error(&error))?;
         Ok(Self {

@@ -81,7 +81,8 @@ class Backend(Protocol):
 def feature_of(missing: str) -> str:
     """What is missing without whose it is: ``flows.bulk.transport: mptcp`` is ``transport: mptcp``."""
     field, colon, value = missing.partition(": ")
-    return f"{field.rpartition('.')[2]}{colon}{value}"
+    name = field.rpartition(".")[2]
+    return name if field.startswith("measure.") else f"{name}{colon}{value}"
 
 
 def backend(name: str) -> Backend:

@@ -13,6 +13,8 @@ from mptcplab.cli.options import As_json, Jobs, Out, Repeat, Seed, Settings
 if TYPE_CHECKING:
     from mptcplab.results import Bundle
 
+#: Up to the ratio; its interval is on the page, where there is room.
+SHOWN_COLUMNS = 7
 EXAMPLE = "Example: mptcplab compare examples/aqm-comparison.yaml --repeat 10"
 
 
@@ -46,7 +48,8 @@ def command(
         print_json(summary(bundles))
         return
     table = table_of(arms_of(bundles))
-    print_table(table.heads, [[escape(cell) for cell in row] for row in table.rows], right=table.numeric)
+    rows = [[escape(cell) for cell in row[:SHOWN_COLUMNS]] for row in table.rows]
+    print_table(table.heads[:SHOWN_COLUMNS], rows, right=table.numeric)
     print_remark(f"wrote {report}")
 
 

@@ -17,11 +17,13 @@ def command(
     from rich.markup import escape
 
     from mptcplab.catalogue import listing
-    from mptcplab.cli.output import print_json, print_table
+    from mptcplab.cli.output import RESULTS, print_json
 
     entries = listing(spec)
     if as_json:
         print_json({"schema": "mptcplab/list/1", "experiments": entries})
         return
-    rows = [(escape(entry["id"]), escape(entry["title"]), ", ".join(entry["missing"])) for entry in entries]
-    print_table(("experiment", "title", "waits for"), rows)
+    width = max(len(entry["id"]) for entry in entries)
+    for entry in entries:
+        waits = f"  [dim](waits for {escape(', '.join(entry['missing']))})[/]" if entry["missing"] else ""
+        RESULTS.print(f"{escape(entry['id']):<{width}}  {escape(entry['title'])}{waits}", soft_wrap=True)

@@ -14,6 +14,7 @@ from mptcplab.results import Spread
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mptcplab.families import Json
     from mptcplab.metrics.arrays import Floats
     from mptcplab.results import Bundle, RunData
 
@@ -34,7 +35,7 @@ METRICS = (
 
 
 def print_outcome(bundles: Sequence[Bundle]) -> None:
-    """A row per flow of each experiment: the value of a single run, or the median and the interval of several."""
+    """A row per flow of each experiment: the value of a single run, or the median of several."""
     by_experiment: dict[str, list[Bundle]] = {}
     for bundle in bundles:
         by_experiment.setdefault(bundle.record["experiment"], []).append(bundle)
@@ -60,6 +61,32 @@ def print_expectations(bundles: Sequence[Bundle]) -> None:
         RESULTS.print(f"[red]not held[/] {escape(verdict['text'])} {escape(why)}", soft_wrap=True)
     if verdicts:
         RESULTS.print(f"{len(verdicts) - len(failed)} of {len(verdicts)} expectations held")
+
+
+def print_family_metrics(entries: Sequence[Json]) -> None:
+    """Ratios, best values and crossings over the families that were run."""
+    if not entries:
+        return
+    RESULTS.print()
+    rows = [(escape(entry["id"]), escape(_subject(entry)), *_family_values(entry)) for entry in entries]
+    print_table(("family metric", "", "value", "interval"), rows, right=(2, 3))
+    RESULTS.print()
+
+
+def _subject(entry: Json) -> str:
+    if entry["kind"] == "ratio":
+        return str(entry["experiment"])
+    verb = "is largest at" if entry["kind"] == "argmax" else "cross at"
+    return f"{entry['metric'].replace(' ', ' and ')} {verb} {entry['over']} ="
+
+
+def _family_values(entry: Json) -> tuple[str, str]:
+    """What was found, and its interval; or why there is none."""
+    if entry["why"]:
+        return quantity(None, ""), escape(entry["why"])
+    value = quantity(entry["median"], "") if entry["value"] is None else str(entry["value"])
+    low, high = entry["ci95"]
+    return escape(value), f"{quantity(low, '')} to {quantity(high, '')}"
 
 
 def print_chart(bundle: Bundle) -> None:
@@ -93,7 +120,7 @@ def _print_line(text: str) -> None:
 
 def _rows(name: str, repetitions: Sequence[Bundle]) -> list[tuple[str, ...]]:
     flows = [flow["id"] for flow in repetitions[0].record["flows"]]
-    label = name if len(repetitions) == 1 else f"{name} ({len(repetitions)} runs)"
+    label = name if len(repetitions) == 1 else f"{name} (median of {len(repetitions)})"
     rows = [
         (
             escape(label) if index == 0 else "",
@@ -109,7 +136,7 @@ def _rows(name: str, repetitions: Sequence[Bundle]) -> list[tuple[str, ...]]:
 
 def _value(repetitions: Sequence[Bundle], flow: str, metric: str, unit: str) -> str:
     known = [bundle.record["metrics"].get(f"flows.{flow}", {}).get(metric) for bundle in repetitions]
-    return _spread([value for value in known if value is not None], unit)
+    return _median([value for value in known if value is not None], unit)
 
 
 def _recovery(repetitions: Sequence[Bundle], flow: str) -> str:
@@ -119,16 +146,12 @@ def _recovery(repetitions: Sequence[Bundle], flow: str) -> str:
         times = [entry["recovery"] for entry in bundle.record["flows"] if entry["id"] == flow]
         found = [r["seconds"] for r in times[0] if r["seconds"] is not None] if times else []
         worst += [max(found)] if found else []
-    return _spread(worst, "s")
+    return _median(worst, "s")
 
 
-def _spread(values: list[float], unit: str) -> str:
+def _median(values: list[float], unit: str) -> str:
     spread = Spread.of(values)
-    if spread is None:
-        return quantity(None, unit)
-    if spread.n == 1:
-        return quantity(spread.median, unit)
-    return f"{quantity(spread.median, unit)} ({quantity(spread.low, unit)} .. {quantity(spread.high, unit)})"
+    return quantity(spread.median if spread else None, unit)
 
 
 def _binned_rates(run: RunData, flow: str, columns: int) -> Floats:

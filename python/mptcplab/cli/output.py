@@ -41,7 +41,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right:
     table = Table(box=None, pad_edge=False, header_style="bold")
     aligned = set(right)
     for index, title in enumerate(columns):
-        table.add_column(title, justify="right" if index in aligned else "left", overflow="fold")
+        number = index in aligned
+        table.add_column(title, justify="right" if number else "left", no_wrap=number, overflow="fold")
     for row in rows:
         table.add_row(*row)
     RESULTS.print(table)

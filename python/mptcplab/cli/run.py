@@ -12,6 +12,7 @@ import typer
 from mptcplab.cli.options import As_json, Jobs, On, Out, Repeat, Seed, Settings
 
 if TYPE_CHECKING:
+    from mptcplab.families import Json
     from mptcplab.results import Bundle
 
 EXAMPLE = "Example: mptcplab run examples/failing-link.yaml --set links.wifi.loss=2% --repeat 10"
@@ -32,23 +33,28 @@ def command(
 
     Exit status 1: an expectation did not hold.
     """
-    from mptcplab.cli.specs import resolved
+    from mptcplab.cli.specs import members_of
 
-    experiments = [experiment.data for experiment in resolved(spec, settings)]
+    members = members_of(spec, settings)
+    experiments = [member.resolve() for member in members]
 
     # A wrong description is told before the rest of the house is loaded.
+    from mptcplab import families
     from mptcplab.cli.output import print_json
     from mptcplab.cli.progress import progress
     from mptcplab.results import summary
     from mptcplab.runner import execute, plan
 
-    work = plan(experiments, on, seed=seed, repeat=repeat, out=out, fresh=fresh)
+    for member, experiment in zip(members, experiments, strict=True):
+        families.check(member, experiment)
+    work = plan([experiment.data for experiment in experiments], on, seed=seed, repeat=repeat, out=out, fresh=fresh)
     with progress(work) as observer:
         bundles = execute(work, observer, workers=jobs or os.cpu_count() or 1)
+    over_families = families.evaluate(members, bundles)
     if as_json:
-        print_json(summary(bundles))
+        print_json(summary(bundles) | ({"families": over_families} if over_families else {}))
     else:
-        _show(bundles, reused=sum(job.done is not None for job in work))
+        _show(bundles, over_families, reused=sum(job.done is not None for job in work))
     end_with_status_of(bundles)
 
 
@@ -60,13 +66,14 @@ def end_with_status_of(bundles: list[Bundle]) -> None:
         raise typer.Exit(1)
 
 
-def _show(bundles: list[Bundle], reused: int) -> None:
-    from mptcplab.cli.outcome import print_chart, print_expectations, print_outcome
+def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None:
+    from mptcplab.cli.outcome import print_chart, print_expectations, print_family_metrics, print_outcome
     from mptcplab.cli.output import print_remark
 
     print_outcome(bundles)
     if len(bundles) == 1:
         print_chart(bundles[0])
+    print_family_metrics(over_families)
     print_expectations(bundles)
     if reused:
         print_remark(f"done already: {reused} of {len(bundles)} (--fresh runs all again)")

@@ -8,13 +8,19 @@ from mptcplab.catalogue import find
 from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
-    from mptcplab.experiment import Resolved
+    from mptcplab.experiment import Member, Resolved
+    from mptcplab.recorded import Recorded
+
+
+def members_of(specs: list[str], settings: list[str] | None) -> list[Member | Recorded]:
+    """All experiments that the SPECs mean, with the values of ``--set`` in place. Raises SpecError or UsageError."""
+    overrides = _overrides(settings or [])
+    return [member for spec in dict.fromkeys(specs) for member in find(spec, overrides)]
 
 
 def resolved(specs: list[str], settings: list[str] | None) -> list[Resolved]:
-    """All experiments that the SPECs mean, with the values of ``--set`` in place. Raises SpecError or UsageError."""
-    overrides = _overrides(settings or [])
-    return [member.resolve() for spec in specs for member in find(spec, overrides)]
+    """The same, resolved."""
+    return [member.resolve() for member in members_of(specs, settings)]
 
 
 def _overrides(settings: list[str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ resolved form; `Experiment` is the description as a Python object.
 
 from mptcplab.experiment.description import Experiment
 from mptcplab.experiment.events import Event, Handover, Sequence
+from mptcplab.experiment.family_metrics import FamilyMetric
 from mptcplab.experiment.flows import (
     App,
     Bulk,
@@ -23,7 +24,8 @@ from mptcplab.experiment.inject import parse_action
 from mptcplab.experiment.links import GilbertElliott, Link, Loss, Medium, Queue
 from mptcplab.experiment.load import Member, load, members
 from mptcplab.experiment.measure import Measure, ProbeSettings, Vary
-from mptcplab.experiment.resolve import SCHEMA, Resolved, resolve
+from mptcplab.experiment.resolve import Resolved, resolve
+from mptcplab.experiment.resolved_form import SCHEMA, resolved_schema
 from mptcplab.experiment.schema import json_schema
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "Cbr",
     "Event",
     "Experiment",
+    "FamilyMetric",
     "Flow",
     "GilbertElliott",
     "Handover",
@@ -61,4 +64,5 @@ __all__ = [
     "members",
     "parse_action",
     "resolve",
+    "resolved_schema",
 ]

@@ -8,7 +8,7 @@ import itertools
 import textwrap
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -19,6 +19,7 @@ from pydantic import (
     GetJsonSchemaHandler,
     SerializerFunctionWrapHandler,
     Tag,
+    ValidationError,
     model_serializer,
     model_validator,
 )
@@ -26,7 +27,9 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from mptcplab.algorithms import nearest
-from mptcplab.units import Duration, Rate
+from mptcplab.document import given
+from mptcplab.errors import SpecError
+from mptcplab.units import Duration, Quantity, Rate
 
 T = TypeVar("T")
 
@@ -45,6 +48,19 @@ class Model(BaseModel):
     """A mapping of a description: unknown fields are refused with the nearest known one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True, defer_build=True)
+
+    if not TYPE_CHECKING:  # type checkers know the fields from pydantic
+
+        def __init__(self, **fields: Any) -> None:
+            try:
+                super().__init__(
+                    **{name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+                )
+            except ValidationError as error:
+                raise _wrong_in_python(error, type(self), fields) from None
+
+        # Validation of what contains a model then goes on without `__init__`, and keeps the whole path of an error.
+        __init__.__pydantic_base_init__ = True
 
     @classmethod
     def field_names(cls) -> list[str]:
@@ -67,8 +83,8 @@ class Model(BaseModel):
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         reference = handler(schema)
         for name, field in handler.resolve_ref_schema(reference).get("properties", {}).items():
-            if text := _field_texts(cls).get(name):
-                field.setdefault("description", text)
+            if text := field_texts(cls).get(name):
+                field["description"] = text
         return reference
 
     def dumped(self) -> dict[str, Any]:
@@ -76,8 +92,24 @@ class Model(BaseModel):
         return self.model_dump(by_alias=True, exclude_unset=True)
 
 
+def _wrong_in_python(error: ValidationError, model: type[Model], fields: Mapping[str, Any]) -> SpecError:
+    """What is wrong with a model that was made in Python: there is no file, but a field, as `Link.rate`."""
+    from mptcplab.experiment.validation import first_problem  # which needs this module
+
+    return first_problem(error, given(plain(fields)), (model.__name__,))
+
+
+def plain(value: object) -> Any:
+    """Python values (models and quantities among them) as the data of a description."""
+    if isinstance(value, (Model, Quantity)):
+        return value.dumped()
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
 @cache
-def _field_texts(model: type[Model]) -> dict[str, str]:
+def field_texts(model: type[Model]) -> dict[str, str]:
     """The docstrings under the fields of a model; read from the source, so only when a schema is asked for."""
     texts: dict[str, str] = {}
     for origin in reversed(model.__mro__):
@@ -89,7 +121,7 @@ def _field_texts(model: type[Model]) -> dict[str, str]:
                     and isinstance(text, ast.Expr)
                     and isinstance(text.value, ast.Constant)
                 ):
-                    texts[ast.unparse(field.target)] = str(text.value.value)
+                    texts[ast.unparse(field.target)] = " ".join(str(text.value.value).split())
     return texts
 
 
@@ -168,8 +200,10 @@ def one_of(model: Model, fields: list[str], what: str) -> str:
     """The one field of `fields` that is given; the error says what the choice is for."""
     chosen = [name for name in fields if getattr(model, name) is not None]
     if len(chosen) != 1:
-        found = " and ".join(chosen) or "none of them"
-        raise described(f"{what} needs exactly one kind, found {found}", ", ".join(name.rstrip("_") for name in fields))
+        found = " and ".join(name.rstrip("_") for name in chosen) or "none"
+        raise described(
+            f"{what} needs exactly one of these, found {found}", ", ".join(name.rstrip("_") for name in fields)
+        )
     return chosen[0]
 
 

@@ -12,9 +12,10 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationEr
 from mptcplab import document
 from mptcplab.document import Node
 from mptcplab.experiment import overrides, profiles
-from mptcplab.experiment.base import Model, Name
+from mptcplab.experiment.base import Model, Name, plain
 from mptcplab.experiment.events import Event
 from mptcplab.experiment.family import Combination, chosen, combinations, member_name
+from mptcplab.experiment.family_metrics import FamilyMetric, family_metrics
 from mptcplab.experiment.flows import Flow
 from mptcplab.experiment.generators import Topology, expanded
 from mptcplab.experiment.hosts import Host, NetworkNode
@@ -22,24 +23,10 @@ from mptcplab.experiment.links import Link, Medium
 from mptcplab.experiment.measure import Measure, Vary
 from mptcplab.experiment.references import substituted
 from mptcplab.experiment.validation import first_problem, validated
-from mptcplab.units import Duration, Quantity
+from mptcplab.units import Duration
 
 # These describe the family, not a member: references in them stay as they are.
 _OF_THE_FAMILY = ("parameters", "exclude", "reference", "family")
-
-
-class FamilyMetric(Model):
-    """A metric over the members of a family."""
-
-    id: Name
-    """Its name."""
-    ratio: str | None = Field(
-        None, description="this metric, over the reference member's", examples=["flows.bulk.goodput_bps"]
-    )
-    argmax: str | None = Field(None, description="the value of `over` with the largest of this metric")
-    crossover: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
-    """The value of `over` where the first metric passes the second."""
-    over: str | None = Field(None, description="the parameter that varies", examples=["n"])
 
 
 class Published(Model):
@@ -54,7 +41,7 @@ class Published(Model):
     op: str | None = None
     """How the paper states it: =, ~, <, >."""
     source: str | None = None
-    """Where."""
+    """Where: the figure, table or section."""
     quote: str | None = None
     """The paper's words."""
     note: str | None = None
@@ -72,7 +59,7 @@ class MemberOf:
     @classmethod
     def first(cls, data: object) -> MemberOf:
         """The first member of the family that `data` describes: a tree, or Python values."""
-        template = data if isinstance(data, Node) else document.given(_plain(data))
+        template = data if isinstance(data, Node) else document.given(plain(data))
         return cls(template, combinations(template)[0])
 
     def tree(self) -> Node:
@@ -94,15 +81,6 @@ def _generated(tree: Node) -> Node:
     return expanded(tree, validated(Topology, section, ("topology",)), section) if section else tree
 
 
-def _plain(value: object) -> Any:
-    """Python values (models and quantities among them) as the data of a description."""
-    if isinstance(value, (Model, Quantity)):
-        return value.dumped()
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
 class Experiment(Model):
     """An experiment: hosts, links, flows, events and what to measure; with `parameters`, a family of them.
 
@@ -116,9 +94,9 @@ class Experiment(Model):
     title: str = ""
     """One line for people."""
     description: str = ""
-    """What it shows, and how."""
+    """What the experiment shows, and how."""
     notes: str | list[str] = ""
-    """Remarks."""
+    """Remarks; they have no effect."""
     profile: str | list[str] | None = Field(
         None, description="named defaults; of a list the later ones win", examples=["alenazi2019"]
     )
@@ -130,34 +108,35 @@ class Experiment(Model):
         None, description="the member that ratios are taken to", examples=[{"transport": "tcp"}]
     )
     family: list[FamilyMetric] = []
-    """Metrics over the family."""
+    """Metrics over the family, worked out after its runs."""
     topology: Topology | None = None
     """Hosts, nodes and links from a generator."""
     hosts: dict[Name, Host] = {}
-    """The ends of flows."""
+    """The ends of flows, by name."""
     nodes: dict[Name, NetworkNode] = {}
-    """Routers, switches and access points."""
+    """Routers, switches and access points, by name."""
     media: dict[Name, Medium] = {}
-    """Channels that links share."""
+    """Channels that links share, by name."""
     links: dict[Name, Link] = {}
-    """Links; their ends declare the interfaces."""
+    """Links, by name; their ends declare the interfaces."""
     reachability: Literal["declared", "all_pairs"] = "declared"
-    """`all_pairs`: any interface of a host is reached over each of its links, as with eight links and 64 pairs."""
+    """`declared`: a route exists only where the description has a path. `all_pairs`: any interface of a host is reached
+    over each of its links; eight parallel links then make 64 pairs and not 8."""
     flows: dict[Name, Flow] = {}
-    """What is sent."""
+    """What is sent, by name."""
     events: list[Event] = []
     """What happens while it is sent."""
     measure: Measure = Measure()
     """What is measured."""
     vary: Vary | Literal["none"] = Vary()
-    """What differs between seeds."""
+    """What differs between seeds; `none` makes repetitions copies."""
     expect: list[str] = Field([], description="conditions on metrics", examples=[["flows.bulk.goodput_bps > 6.8e6"]])
     duration: Duration = Duration("60s")
     """When the run ends, if its flows are not done before."""
     repetitions: Annotated[int, Field(ge=1)] | None = None
-    """Repetitions that the paper states."""
+    """How often the paper repeated it."""
     published: list[Published] = []
-    """What the paper found."""
+    """What a paper found; kept as given."""
     contradictions: list[str] = Field([], description="known contradictions of the paper", examples=[["C01"]])
 
     _template: Node = PrivateAttr()
@@ -175,6 +154,7 @@ class Experiment(Model):
             experiment = handler(tree.plain())
         except ValidationError as error:
             raise first_problem(error, tree) from None
+        family_metrics(wanted.template)
         experiment._template, experiment._tree = wanted.template, tree
         experiment._assignment = wanted.combination.values
         return experiment
@@ -198,7 +178,7 @@ class Experiment(Model):
         """A new experiment with other values at the given description paths: `{"links.wifi.delay": "20ms"}`."""
         template = self._template
         for key, value in changes.items():
-            change = overrides.Change(key, document.given(_plain(value)))
+            change = overrides.Change(key, document.given(plain(value)))
             template = (
                 change.on_family(template) if change.is_parameter(template) else change.on_member(template, self._tree)
             )

@@ -27,14 +27,14 @@ class Handover(Model):
 
     from_: str = Field(alias="from", description="the interface that goes down", examples=["client.wlan0"])
     to: str = Field(description="the interface that comes up", examples=["client.wwan0"])
-    gap: Duration = Duration(0)
+    gap: Duration = Field(Duration(0), examples=["200ms"])
     """From the one going down to the other coming up."""
-    detect: Duration = Duration(0)
+    detect: Duration = Field(Duration(0), examples=["100ms"])
     """From coming up until the host notices."""
-    address: Duration = Duration(0)
-    """Time to get an address."""
-    auth: Duration = Duration(0)
-    """Time to authenticate."""
+    address: Duration = Field(Duration(0), examples=["1s"])
+    """From noticing, the time to get an address."""
+    auth: Duration = Field(Duration(0), examples=["3.5s"])
+    """And the time to authenticate."""
 
 
 class Sequence(Model):
@@ -46,7 +46,7 @@ class Sequence(Model):
     on: list[str] | None = Field(
         None, description="hosts whose interfaces of these names fail together", examples=[["client", "server"]]
     )
-    every: Duration
+    every: Duration = Field(examples=["2s"])
     """Time between two steps."""
     then: Literal["restore", "nothing"] = "nothing"
     """`restore`: the first comes back `every` after the last failed, the others follow."""
@@ -57,45 +57,50 @@ class Event(Model):
 
     id: Name | None = None
     """Its name in metrics and results; default e1, e2 .."""
-    at: Duration
-    """When."""
+    at: Duration = Field(examples=["10s"])
+    """When, from the start of the run."""
     down: Names | None = Field(
         None, description="interfaces (one side only) or links (cut, seen by nobody)", examples=["client.wlan0"]
     )
-    up: Names | None = Field(None, description="interfaces or links that come back")
+    up: Names | None = Field(None, description="interfaces or links that come back", examples=["client.wlan0"])
     set: str | None = Field(
         None, description="the link whose settings change; the new values stand beside it", examples=["wifi"]
     )
     rate: RatePerDirection | None = None
-    """set: new rate."""
+    """With `set`: the new rate."""
     delay: DurationPerDirection | None = None
-    """set: new one-way delay."""
+    """With `set`: the new one-way delay."""
     jitter: DurationPerDirection | None = None
-    """set: new jitter."""
+    """With `set`: the new jitter."""
     reorder: BoolPerDirection | None = None
-    """set: whether jitter may reorder."""
+    """With `set`: whether jitter may change the order of packets."""
     loss: LossPerDirection | None = None
-    """set: new loss."""
+    """With `set`: the new loss."""
     queue: QueuePerDirection | None = None
-    """set: new queue."""
+    """With `set`: the new queue. In `bdp` it counts with the new rate and delay."""
     outage: str | None = Field(None, description="the link that is interrupted `for` a time", examples=["wifi"])
-    for_: Duration | None = Field(None, alias="for", description="outage: how long")
+    for_: Duration | None = Field(None, alias="for", description="with `outage`: how long", examples=["300ms"])
     by: Literal["cut", "drop_rule", "port_down"] | None = None
-    """outage: how the link is interrupted; default cut."""
+    """With `outage`: how the link is interrupted. `cut` (default) also loses what is queued or on the wire, `drop_rule`
+    only what is offered, `port_down` takes down the ports of routers, switches and access points on it."""
     handover: Handover | None = None
-    """Change from one interface to another."""
+    """From one interface to another, with the time that takes."""
     sequence: Sequence | None = None
     """Failures one after the other."""
-    add_address: str | None = Field(None, description="the interface that gets its address back")
-    remove_address: str | None = Field(None, description="the interface that loses its address")
+    add_address: str | None = Field(
+        None, description="the interface that gets its address back", examples=["client.wlan0"]
+    )
+    remove_address: str | None = Field(
+        None, description="the interface that loses its address", examples=["client.wlan0"]
+    )
     backup: str | None = Field(
-        None, description="the interface whose subflows become backup (or, `on: false`, regular)"
+        None, description="the interface whose subflows become backup", examples=["client.wwan0"]
     )
     on: bool | None = None
-    """backup: default true."""
-    exec: str | None = Field(None, description="the host on which a program runs")
-    argv: Annotated[list[str], Field(min_length=1)] | None = None
-    """exec: its argument vector."""
+    """With `backup`: false makes the subflows regular again; default true."""
+    exec: str | None = Field(None, description="the host on which a program runs", examples=["server"])
+    argv: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["sh", "-c", "true"]])
+    """With `exec`: the program and its arguments."""
 
     @property
     def action(self) -> str:

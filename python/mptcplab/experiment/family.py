@@ -151,6 +151,28 @@ def _matches(bindings: Mapping[str, Binding], labels: Mapping[str, str]) -> bool
     return all(bindings[name].label == label for name, label in labels.items())
 
 
+def with_values(family: Node, name: str, values: Node) -> Node:
+    """The family with other values of a parameter, without what `exclude` and `reference` say of lost values."""
+    changed = family.replaced(("parameters", name), values)
+    lost = _labels(family, name) - _labels(changed, name)
+    excluded = family.child("exclude")
+    if excluded is not None and isinstance(excluded.value, list):
+        kept = [entry for entry in excluded.value if not _names_one(entry, name, lost)]
+        changed = changed.replaced(("exclude",), Node(kept, excluded.source, excluded.key))
+    if _names_one(family.child("reference"), name, lost):
+        changed = changed.replaced(("reference",), Node(None, values.source))
+    return changed
+
+
+def _labels(family: Node, name: str) -> set[str]:
+    return {binding.label for binding in _axes(family)[name]}
+
+
+def _names_one(assignment: Node | None, parameter: str, labels: set[str]) -> bool:
+    named = assignment.child(parameter) if assignment is not None else None
+    return named is not None and label_of(named) in labels
+
+
 def member_name(family: Node, combination: Combination) -> str:
     """The name of one member; a parameter with several values that the name does not mention is appended."""
     template = family.child("name")
@@ -182,7 +204,8 @@ def _substituted_text(family: Node, key: str, combination: Combination) -> str |
 
 def reference_labels(family: Node, combination: Combination, members: list[Combination]) -> dict[str, str] | None:
     """The labels of the member that ratios of this one are taken to; SpecError if no member is that."""
-    if family.child("reference") is None:
+    reference = family.child("reference")
+    if reference is None or reference.value is None:
         return None
     wanted = {**combination.labels, **partial_assignment(family, ("reference",), _axes(family))}
     if not any(member.labels == wanted for member in members):

@@ -115,7 +115,8 @@ class FlowPaths:
     def _path(self, local: Port, remote: Port, route: Route, capacities: Sequence[Capacity]) -> dict[str, Any]:
         rates = [rate for hop in route if (rate := self._rate(hop)) is not None]
         there = sum(self._direction(hop)["delay_ns"] for hop in route)
-        back = sum(self._direction(hop)["delay_ns"] for hop in self._return(local, remote, route))
+        # Answers take the same links back, also where they come from another interface's address (all_pairs).
+        back = sum(self._direction(Hop(hop.link, not hop.forward))["delay_ns"] for hop in route)
         return {
             "local": local.id,
             "remote": remote.id,
@@ -124,13 +125,6 @@ class FlowPaths:
             "ceiling_bps": ceilings.path_ceiling(capacities),
             "rtt_ns": there + back,
         }
-
-    def _return(self, local: Port, remote: Port, route: Route) -> Route:
-        """The way of acknowledgments: the same links, or (all_pairs) those of the other address."""
-        if route[-1].link == remote.link:
-            return tuple(Hop(hop.link, not hop.forward) for hop in route)
-        others = (self._network.routes(remote, other) for other in self._network.ports_of(local.node))
-        return next((routes[0] for routes in others if routes), tuple(Hop(hop.link, not hop.forward) for hop in route))
 
     def _direction(self, hop: Hop) -> dict[str, Any]:
         direction: dict[str, Any] = self._links[hop.link][_side(hop)]

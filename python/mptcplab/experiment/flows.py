@@ -10,7 +10,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from mptcplab import algorithms
-from mptcplab.experiment.base import ONE_OR_MORE, Model, described, nearest_hint, one_of
+from mptcplab.experiment.base import ONE_OR_MORE, Model, described, one_of
 from mptcplab.units import Duration, Rate, Size
 
 
@@ -33,7 +33,7 @@ class Bulk(Model):
 class Cbr(Model):
     """Datagrams at a constant rate."""
 
-    rate: Rate
+    rate: Rate = Field(examples=["4mbit"])
     """Payload bits per second."""
     size: Size = Size(1472)
     """Payload of a datagram."""
@@ -45,7 +45,7 @@ class Probe(Model):
     """Datagrams that the other side echoes: round-trip time and loss."""
 
     every: Duration = Duration("1ms")
-    """Time between two."""
+    """Time between two probes."""
     size: Size = Size(64)
     """Payload of a datagram."""
     duration: Duration | None = None
@@ -55,24 +55,24 @@ class Probe(Model):
 class RequestResponse(Model):
     """One request after the other, each sent when the response to the one before is complete."""
 
-    request: Size
+    request: Size = Field(examples=["200B"])
     """Bytes of a request."""
-    response: Size
+    response: Size = Field(examples=["64kB"])
     """Bytes of a response."""
     count: Annotated[int, Field(ge=1)] | None = None
     """How many; without count and duration, until the run ends."""
     duration: Duration | None = None
-    """How long."""
+    """How long, from the start of the flow."""
 
 
 class ShortFlows(Model):
     """New connections of a fixed size, at fixed or random intervals."""
 
-    bytes: Size
+    bytes: Size = Field(examples=["64kB"])
     """Data of each connection."""
-    every: Duration | None = None
+    every: Duration | None = Field(None, examples=["100ms"])
     """Time between two starts."""
-    poisson: Duration | None = None
+    poisson: Duration | None = Field(None, examples=["100ms"])
     """Mean time between two starts, exponentially distributed."""
 
     @model_validator(mode="after")
@@ -84,7 +84,7 @@ class ShortFlows(Model):
 class Streaming(Model):
     """Data at the rate of a stream, after a start-up buffer as fast as it goes."""
 
-    bitrate: Rate
+    bitrate: Rate = Field(examples=["5mbit"])
     """Bits per second of the stream."""
     startup: Duration = Duration("2s")
     """Playing time that is buffered first."""
@@ -98,7 +98,7 @@ class Iperf3(Model):
 
 
 class App(Model):
-    """The application of a flow: exactly one of these."""
+    """The application of a flow: exactly one of these. One that needs no settings may be just its name: `app: bulk`."""
 
     bulk: Bulk | None = None
     """Data as fast as it goes."""
@@ -114,13 +114,22 @@ class App(Model):
     """A paced stream."""
     iperf3: Iperf3 | None = None
     """The iperf3 program."""
-    command: Annotated[list[str], Field(min_length=1)] | None = None
+    command: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["curl", "http://server/"]])
     """Any program, run at the sending host: its argument vector."""
 
     @model_validator(mode="before")
     @classmethod
     def _bare_name(cls, data: Any) -> Any:
         return {data: {}} if isinstance(data, str) else data
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        reference = super().__get_pydantic_json_schema__(schema, handler)
+        full = handler.resolve_ref_schema(reference)
+        whole = dict(full)
+        full.clear()
+        full.update({"anyOf": [{"enum": ["bulk", "probe", "iperf3"]}, whole]})  # those that need no settings
+        return reference
 
     @model_validator(mode="after")
     def _one_kind(self) -> App:
@@ -141,8 +150,9 @@ def _algorithm(family: algorithms.Family, name: object) -> str:
         return name
     found = family.find(name)
     if found is None:
-        known = [*family.names, *family.aliases]
-        raise described(f"unknown {family.kind} '{name}'{nearest_hint(name, known)}", ", ".join(family.names))
+        close = algorithms.nearest(name, [*family.names, *family.aliases])
+        hint = f", did you mean '{family.find(close)}'?" if close else ""
+        raise described(f"unknown {family.kind} '{name}'{hint}", ", ".join(family.names))
     return found
 
 
@@ -165,12 +175,12 @@ def _preference_schema(family: algorithms.Family) -> WithJsonSchema:
 
 
 class PathManager(Model):
-    """A path manager and its parameters."""
+    """A path manager: its name, or `NAME: {..}` with its parameters, as in `{n_diff_ports: {subflows: 3}}`."""
 
     name: str
     """Its name."""
     subflows: Annotated[int, Field(ge=1, le=64)] | None = None
-    """n_diff_ports: subflows per pair of addresses (default 2)."""
+    """With `n_diff_ports`: subflows per pair of addresses; default 2."""
 
     @model_validator(mode="before")
     @classmethod
@@ -194,16 +204,24 @@ class PathManager(Model):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        subflows = {
-            "type": "object",
-            "properties": {"subflows": {"type": "integer", "minimum": 1, "description": "how many"}},
-        }
+        subflows = {"type": "integer", "minimum": 1, "maximum": 64, "description": "subflows per pair of addresses"}
+        settings = {"n_diff_ports": {"subflows": subflows}}
         with_settings = {
-            "type": "object",
-            "properties": {"n_diff_ports": subflows | {"description": "several subflows per pair of addresses"}},
-            "additionalProperties": False,
+            name: {
+                "type": "object",
+                "properties": settings.get(name, {}),
+                "additionalProperties": False,
+                "description": f"settings of {name}",
+            }
+            for name in algorithms.PATH_MANAGER.names
         }
-        return {"anyOf": [{"enum": list(algorithms.PATH_MANAGER.names)}, {"type": "string"}, with_settings]}
+        return {
+            "anyOf": [
+                {"enum": list(algorithms.PATH_MANAGER.names)},
+                {"type": "string"},
+                {"type": "object", "properties": with_settings, "additionalProperties": False, "maxProperties": 1},
+            ]
+        }
 
 
 class Flow(Model):
@@ -212,16 +230,16 @@ class Flow(Model):
     profile: str | list[str] | None = Field(None, description="defaults for this flow")
     from_: str | None = Field(None, alias="from", description="the host that sends")
     to: str | None = None
-    """The host that receives."""
+    """The host that receives; with `pattern: incast` the one that all send to."""
     pattern: Literal["all_to_all", "permutation", "incast", "stride"] | None = None
-    """Instead of `from` and `to`: flows between `hosts`, named NAME.A-B. `incast` goes to `to`."""
+    """Instead of `from` and `to`: flows between `hosts`, named NAME.A-B."""
     hosts: list[str] | None = Field(None, description="the hosts of the pattern; ranges expand", examples=[["h[1-16]"]])
     stride: Annotated[int, Field(ge=1)] | None = None
-    """stride: host i sends to host i + stride."""
+    """With `pattern: stride`: host i sends to host i + stride."""
     opened_by: Literal["from", "to"] = "from"
     """Which side connects; only that side opens subflows."""
     transport: Literal["udp", "tcp", "mptcp"] = "mptcp"
-    """The protocol."""
+    """The transport protocol."""
     app: App = App(bulk=Bulk())
     """What the flow carries."""
     cc: Annotated[list[str], _preference(algorithms.CC), _preference_schema(algorithms.CC)] = ["cubic"]
@@ -229,9 +247,9 @@ class Flow(Model):
     scheduler: Annotated[list[str], _preference(algorithms.SCHEDULER), _preference_schema(algorithms.SCHEDULER)] = [
         "kernel_default"
     ]
-    """Packet scheduler, likewise."""
+    """Packet scheduler: a name, or a list in order of preference."""
     path_manager: Annotated[list[PathManager], ONE_OR_MORE] = [PathManager(name="kernel_endpoints")]
-    """Path manager, likewise: a name, or {n_diff_ports: {subflows: 3}}."""
+    """Path manager: which subflows are opened. One, or a list in order of preference."""
     primary: str | None = Field(
         None, description="link or interface of the first subflow; default the first path", examples=["wifi"]
     )
@@ -244,7 +262,7 @@ class Flow(Model):
         examples=[[["uk", "hr", "de"]]],
     )
     start: Duration = Duration(0)
-    """When it starts."""
+    """When it starts, from the start of the run."""
     parallel: Annotated[int, Field(ge=1, le=1000)] = 1
     """Number of such flows: NAME.1, NAME.2 .."""
     direction: Literal["one_way", "both"] = "one_way"
@@ -282,7 +300,8 @@ class Flow(Model):
                 )
         if self.transport == "udp" and self.app.kind in ("bulk", "request_response", "short_flows", "streaming"):
             raise described(
-                f"app {self.app.kind} needs a stream, transport is udp",
+                f"app {self.app.kind}{'' if 'app' in self.model_fields_set else ' (the default)'} needs a stream, "
+                "transport is udp",
                 "tcp or mptcp; over udp cbr, probe, iperf3, command",
                 field="app",
             )

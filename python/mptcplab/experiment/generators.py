@@ -13,14 +13,14 @@ from mptcplab.experiment.links import RIVALS, LinkSettings
 
 
 class FatTree(LinkSettings):
-    """A fat tree: hosts h1 .., routers edgeP-I, aggP-I, core1 .., links named by their ends. And link settings."""
+    """A fat tree: hosts h1 .., routers edgeP-I, aggP-I, core1 .., links named by their ends."""
 
     k: Annotated[int, Field(ge=2, le=32, multiple_of=2)]
     """Ports per router; k^3/4 hosts."""
 
 
 class ParallelLinks(LinkSettings):
-    """Two hosts joined by link1 .. linkN, from eth1 .. ethN. Settings of links beside `n` and `between`."""
+    """Two hosts joined by link1 .. linkN, from eth1 .. ethN."""
 
     n: Annotated[int, Field(ge=1, le=200)]
     """How many links."""
@@ -41,14 +41,14 @@ class Dumbbell(Model):
 
 
 class Star(LinkSettings):
-    """Hosts h1 .. hN on the switch `hub`, by link1 .. linkN. Settings of links beside `n`."""
+    """Hosts h1 .. hN on the switch `hub`, by link1 .. linkN."""
 
     n: Annotated[int, Field(ge=2, le=250)]
     """How many hosts."""
 
 
 class FullMesh(LinkSettings):
-    """Hosts h1 .. hN, each pair joined by a link hA-hB; ethB of host A leads to host B. Link settings beside `n`."""
+    """Hosts h1 .. hN, each pair joined by a link hA-hB; ethB of host A leads to host B."""
 
     n: Annotated[int, Field(ge=2, le=50)]
     """How many hosts."""
@@ -60,7 +60,7 @@ class Topology(Model):
     fattree: FatTree | None = None
     """A k-ary fat tree."""
     parallel_links: ParallelLinks | None = None
-    """Two hosts with several links."""
+    """Two hosts joined by several links."""
     dumbbell: Dumbbell | None = None
     """Two groups of hosts and a bottleneck."""
     star: Star | None = None

@@ -70,17 +70,18 @@ class Queue(Shorthand):
         known = DISCIPLINE_SETTINGS[self.discipline]
         for name in _SETTINGS:
             if getattr(self, name) is not None and name not in known:
-                raise described(f"'{name}' has no effect on discipline {self.discipline}", ", ".join(known) or "none")
+                having = " or ".join(kind for kind, settings in DISCIPLINE_SETTINGS.items() if name in settings)
+                raise described(f"'{name}' has no effect on discipline {self.discipline}", f"discipline {having}")
         return self
 
 
 class GilbertElliott(Model):
     """Loss in bursts: a chain of a good and a bad state, stepped at each packet."""
 
-    good_to_bad: Probability
-    """Probability to enter the bad state."""
-    bad_to_good: Probability
-    """Probability to leave it."""
+    good_to_bad: Probability = Field(examples=["1%"])
+    """Probability at each packet to enter the bad state."""
+    bad_to_good: Probability = Field(examples=["30%"])
+    """Probability at each packet to leave it."""
     loss_good: Probability = Probability(0)
     """Probability of loss in the good state."""
     loss_bad: Probability = Probability(1)
@@ -92,11 +93,13 @@ class Loss(Shorthand):
 
     shorthand = "probability"
 
-    probability: Probability | None = None
+    probability: Probability | None = Field(None, examples=["0.1%"])
     """Each packet is lost with this probability, independently."""
     gilbert_elliott: GilbertElliott | None = None
     """Loss in bursts."""
-    packets: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=100_000)] | None = None
+    packets: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=100_000)] | None = Field(
+        None, examples=[[3, 7]]
+    )
     """Exactly these packets are lost, counted from 0 at the place of loss."""
 
     @model_validator(mode="after")
@@ -118,7 +121,7 @@ class Medium(Model):
     """A channel that several links share: their packets take turns, both directions alike."""
 
     profile: str | list[str] | None = Field(None, description="defaults for this medium", examples=["wifi_n"])
-    rate: Rate | None = None
+    rate: Rate | None = Field(None, examples=["47mbit"])
     """The rate of the shared serializer; without it each link's own rate is used for its packets."""
     overhead: Overhead = "frame"
     """What `rate` counts per packet beyond the IP bytes: frame +14, ethernet +38, ip 0, or a number."""
@@ -128,21 +131,22 @@ class LinkSettings(Model):
     """What a link does to packets. Every value may be given per direction: `{forward: .., backward: ..}`."""
 
     profile: str | list[str] | None = Field(None, description="defaults for this link", examples=["lte"])
-    rate: RatePerDirection | None = None
+    rate: RatePerDirection | None = Field(None, examples=["12mbit", {"forward": "12mbit", "backward": "40mbit"}])
     """Bits per second; without rate, trace and medium the link takes no time to serialise."""
-    delay: DurationPerDirection = Duration(0)
+    delay: DurationPerDirection = Field(Duration(0), examples=["30ms"])
     """One-way propagation delay."""
-    rtt: Duration | None = None
+    rtt: Duration | None = Field(None, examples=["60ms"])
     """Instead of `delay`: half of it each way."""
-    jitter: DurationPerDirection = Duration(0)
+    jitter: DurationPerDirection = Field(Duration(0), examples=["2ms"])
     """Added to the delay, uniform from 0; order is kept unless `reorder`."""
     reorder: BoolPerDirection = False
     """Whether jitter may change the order of packets."""
-    loss: LossPerDirection = Loss(probability=Probability(0))
+    loss: LossPerDirection = Field(Loss(probability=Probability(0)), examples=["0.1%"])
     """Random loss that no queue causes."""
     loss_at: PlacePerDirection | None = None
-    """Before the queue, or after the serializer (the packet then consumed the link). Default: egress on a medium."""
-    queue: QueuePerDirection = Queue()
+    """Before the queue, or after the serializer: the packet has then used the link. Default ingress; on a medium
+    egress."""
+    queue: QueuePerDirection = Field(Queue(), examples=["1bdp", {"limit": "100p", "discipline": "codel"}])
     """The queue before the serializer."""
     bdp_rtt: Duration | None = None
     """The round-trip time of `1bdp` in `queue`; default 2 x delay of this link."""
@@ -151,8 +155,8 @@ class LinkSettings(Model):
     trace: TextPerDirection | None = Field(
         None, description="file of delivery opportunities, one millisecond per line", examples=["lte.trace"]
     )
-    medium: str | None = None
-    """The medium whose serializer this link uses."""
+    medium: str | None = Field(None, examples=["air"])
+    """The medium whose serializer this link uses, by its name under `media`."""
     mtu: Size = Size(1500)
     """Largest IP packet, in bytes."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,19 +12,49 @@ from pathlib import Path
 from mptcplab.document import Node, read, wrong
 from mptcplab.experiment.description import Experiment, MemberOf
 from mptcplab.experiment.family import Combination, combinations, families, member_name, member_title, reference_labels
+from mptcplab.experiment.family_metrics import FamilyMetric, family_metrics
 from mptcplab.experiment.overrides import Change
 from mptcplab.experiment.resolve import Resolved, resolve
+
+
+@dataclass(frozen=True)
+class FamilyOf:
+    """What all members of a family share."""
+
+    name: str
+    metrics: list[FamilyMetric]
 
 
 class Member:
     """One experiment of a file. Name and title cost little; the rest is read and resolved when it is asked for."""
 
-    def __init__(self, wanted: MemberOf, name: str, title: str, reference: str | None) -> None:
+    def __init__(self, wanted: MemberOf, name: str, title: str, family: FamilyOf, reference: str | None) -> None:
         self._wanted = wanted
+        self._family = family
         self.name = name
         self.title = title
         self.reference = reference
-        """The name of the member that ratios are taken to."""
+        """The name of the member that ratios are taken to; None where `why_no_reference` says why."""
+
+    @property
+    def family(self) -> str:
+        """The name of its family: what the names of the members begin with. No two families of a file have the same."""
+        return self._family.name
+
+    @property
+    def family_metrics(self) -> list[FamilyMetric]:
+        """The metrics over its family."""
+        return self._family.metrics
+
+    @property
+    def why_no_reference(self) -> str | None:
+        """Why there is no reference member; None if there is one."""
+        if self.reference is not None:
+            return None
+        node = self._wanted.template.child("reference")
+        if node is None:
+            return "the description names no reference"
+        return f"{node.source.file or 'a change'} leaves out the reference"
 
     @property
     def assignment(self) -> Mapping[str, object]:
@@ -50,9 +82,10 @@ def members(path: str | Path, changes: Mapping[str, str] | None = None) -> list[
     """
     document = read(Path(path))
     wanted = [Change.parse(key, text) for key, text in (changes or {}).items()]
-    found = [member for family in families(document) for member in _members(family, wanted)]
-    _check_names(found)
-    return [member.member for member in found]
+    described = [_Family.of(family, wanted) for family in families(document)]
+    _check_names(described)
+    shared = Counter(family.folder for family in described)
+    return [member for family in described for member in family.members(unique=shared[family.folder] == 1)]
 
 
 def load(path: str | Path, changes: Mapping[str, str] | None = None) -> list[Member]:
@@ -64,44 +97,51 @@ def load(path: str | Path, changes: Mapping[str, str] | None = None) -> list[Mem
 
 
 @dataclass(frozen=True)
-class _Placed:
-    """A member and where its name stands."""
+class _Family:
+    """A family with the changes to its parameters made, those to its members still to be made, and its names."""
 
-    member: Member
-    family: Node
+    template: Node
+    changes: tuple[Change, ...]
+    combinations: list[Combination]
+    names: list[str]
+
+    @classmethod
+    def of(cls, template: Node, changes: list[Change]) -> _Family:
+        of_members = []
+        for change in changes:
+            if change.is_parameter(template):
+                template = change.on_family(template)
+            else:
+                of_members.append(change)
+        found = combinations(template)
+        return cls(template, tuple(of_members), found, [member_name(template, one) for one in found])
+
+    @property
+    def folder(self) -> str:
+        """What the names of all members begin with, up to a slash; the name itself if there is only one."""
+        steps = zip(*(name.split("/") for name in self.names), strict=False)
+        return "/".join(step[0] for step in itertools.takewhile(lambda step: len(set(step)) == 1, steps))
+
+    def members(self, *, unique: bool) -> list[Member]:
+        """The members. A family whose folder is not unique is named after its first and last member."""
+        last = self.names[-1].removeprefix(f"{self.folder}/")
+        name = self.folder if unique and self.folder else f"{self.names[0]}..{last}"
+        family = FamilyOf(name, family_metrics(self.template))
+        return [self._member(place, family) for place in range(len(self.names))]
+
+    def _member(self, place: int, family: FamilyOf) -> Member:
+        one = self.combinations[place]
+        labels = reference_labels(self.template, one, self.combinations)
+        # The combination of a reference is one of the family's: `reference_labels` has made sure.
+        reference = next((n for c, n in zip(self.combinations, self.names, strict=True) if c.labels == labels), None)
+        wanted = MemberOf(self.template, one, self.changes)
+        return Member(wanted, self.names[place], member_title(self.template, one), family, reference)
 
 
-def _members(family: Node, changes: list[Change]) -> list[_Placed]:
-    for_members = []
-    for change in changes:
-        if change.is_parameter(family):
-            family = change.on_family(family)
-        else:
-            for_members.append(change)
-    all_of_them = combinations(family)
-    names = {tuple(one.labels.items()): member_name(family, one) for one in all_of_them}
-    return [_Placed(_member(family, one, all_of_them, names, tuple(for_members)), family) for one in all_of_them]
-
-
-def _member(
-    family: Node,
-    one: Combination,
-    all_of_them: list[Combination],
-    names: Mapping[tuple[tuple[str, str], ...], str],
-    changes: tuple[Change, ...],
-) -> Member:
-    labels = reference_labels(family, one, all_of_them)
-    reference = None if labels is None else names[tuple(labels.items())]
-    return Member(
-        MemberOf(family, one, changes), names[tuple(one.labels.items())], member_title(family, one), reference
-    )
-
-
-def _check_names(found: list[_Placed]) -> None:
+def _check_names(described: list[_Family]) -> None:
     seen: set[str] = set()
-    for placed in found:
-        if placed.member.name in seen:
-            raise wrong(
-                placed.family, ("name",), f"two experiments are named '{placed.member.name}'", "different names"
-            )
-        seen.add(placed.member.name)
+    for family in described:
+        for name in family.names:
+            if name in seen:
+                raise wrong(family.template, ("name",), f"two experiments are named '{name}'", "different names")
+            seen.add(name)

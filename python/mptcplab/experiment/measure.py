@@ -13,7 +13,7 @@ from mptcplab.units import Duration, Probability, Size
 class ProbeSettings(Model):
     """Probes beside the flows."""
 
-    rtt: Duration
+    rtt: Duration = Field(examples=["100ms"])
     """Time between two round-trip probes of each path."""
 
 
@@ -21,7 +21,7 @@ class Measure(Model):
     """What is measured."""
 
     every: Duration = Duration("100ms")
-    """Interval of the sample table."""
+    """Interval of the table of samples: one row per entity and metric."""
     captures: Annotated[list[str], ONE_OR_MORE] = Field(
         [], description="interfaces whose packets are captured", examples=[["client.wlan0"]]
     )
@@ -37,4 +37,4 @@ class Vary(Model):
     start: Duration = Duration("10ms")
     """Starts of flows are drawn from 0 to this."""
     rtt: Probability = Probability(0.01)
-    """Delays are scaled by 1 +- this."""
+    """The delays of each link are scaled by 1 +- this, both directions alike."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from mptcplab.document import FieldPath, Node, field_name
+from mptcplab.experiment.hosts import PRESETS
 
 _DEFAULT = "default"
 
@@ -27,13 +29,15 @@ def _walk(value: Any, node: Node | None, path: FieldPath) -> Iterator[tuple[str,
 
 
 def _below(node: Node | None, key: str | int) -> Node | None:
-    """The node of one part. Of a link, the delay may stem from its rtt."""
+    """The node of one part. Of a link, the delay may stem from its rtt; a behaviour's parts from its preset."""
     if node is None:
         return None
     below = node.child(key)
+    if below is None and key in PRESETS["mainline"]:
+        preset = node.child("preset") or node
+        return Node(None, replace(preset.source, note=f"preset {preset.value}")) if preset.value in PRESETS else None
     if below is None and key == "delay" and "rtt" in node.mapping:
-        source = node.mapping["rtt"].source
-        return Node(None, type(source)(source.file, source.line, source.column, "derived from rtt"))
+        return Node(None, replace(node.mapping["rtt"].source, note="derived from rtt"))
     if below is None and not isinstance(node.value, (dict, list)):
         # A short form: the mapping it stands for has one part that was given.
         return node if key in ("preset", "limit", "probability") else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mptcplab.document import FieldPath, Node, Source, field_name, parse_value
 from mptcplab.errors import SpecError, Where
 from mptcplab.experiment.base import nearest_hint
+from mptcplab.experiment.family import with_values
 from mptcplab.experiment.links import RIVALS
 
 _ENTITIES = ("hosts", "nodes", "media", "links", "flows")
@@ -30,21 +31,19 @@ class Change:
     def is_parameter(self, family: Node) -> bool:
         """Whether it changes a parameter of this family."""
         parameters = family.child("parameters")
-        return self.key.startswith("parameters.") or (parameters is not None and self.key in parameters.mapping)
+        return parameters is not None and self._parameter in parameters.mapping
+
+    @property
+    def _parameter(self) -> str:
+        return self.key.removeprefix("parameters.")
 
     def on_family(self, family: Node) -> Node:
         """The family with other values of the parameter: one, or a list. Of named values the names are given."""
-        name = self.key.removeprefix("parameters.")
-        declared = family.child("parameters") or Node({}, family.source)
-        values = declared.child(name)
-        if values is None:
-            known = list(declared.mapping)
-            raise self._wrong(
-                f"unknown parameter '{name}'{nearest_hint(name, known)}", ", ".join(known) or "no parameters"
-            )
-        if isinstance(values.value, dict) and not isinstance(self.value.value, dict):
-            return family.replaced(("parameters", name), self._selected(name, values))
-        return family.replaced(("parameters", name), self.value)
+        name = self._parameter
+        declared = family.find(("parameters", name))
+        if declared is not None and isinstance(declared.value, dict) and not isinstance(self.value.value, dict):
+            return with_values(family, name, self._selected(name, declared))
+        return with_values(family, name, self.value)
 
     def _selected(self, name: str, values: Node) -> Node:
         wanted = self.value.value if isinstance(self.value.value, list) else [self.value]
@@ -53,7 +52,7 @@ class Change:
             if node is None:
                 known = list(values.mapping)
                 raise self._wrong(f"{name} is never '{label}'{nearest_hint(label, known)}", ", ".join(known))
-        return Node({label: node for label, node in chosen.items() if node is not None}, values.source)
+        return Node({label: node for label, node in chosen.items() if node is not None}, self.value.source)
 
     def on_member(self, written: Node, filled_in: Node) -> Node:
         """`written` with the new value; the names on the way must exist in `filled_in`."""
@@ -63,6 +62,10 @@ class Change:
 
     def _path(self, tree: Node) -> FieldPath:
         steps: list[str | int] = list(self.key.split("."))
+        if len(steps) > 1 and steps[0] == "parameters":
+            known = list((tree.child("parameters") or Node({}, tree.source)).mapping)
+            problem = f"unknown parameter '{steps[1]}'{nearest_hint(str(steps[1]), known)}"
+            raise self._wrong(problem, ", ".join(known) or "no parameters are declared")
         if len(steps) > 1 and steps[0] in _ENTITIES:
             known = list((tree.child(steps[0]) or tree).mapping) if tree.child(steps[0]) else []
             if steps[1] not in known:

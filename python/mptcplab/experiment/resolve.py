@@ -21,11 +21,10 @@ from mptcplab.experiment.hosts import PRESETS, Behaviour, Host
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.origins import origins_of
 from mptcplab.experiment.patterns import single_flows
+from mptcplab.experiment.resolved_form import SCHEMA, Interface, Measure, Medium, Vary
 from mptcplab.experiment.validation import at
 from mptcplab.topology import AddressError, Addresses, Network, NodeKind, Port, assign_addresses
 from mptcplab.units import Rate
-
-SCHEMA = "mptcplab/experiment/1"
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ class _Resolution:
             path = ("hosts", node, "interfaces", interface, "address")
             raise wrong(self._tree, path, conflict.problem, "addresses that do not overlap") from None
 
-    def _interface(self, port: Port, addresses: Addresses) -> dict[str, Any]:
+    def _interface(self, port: Port, addresses: Addresses) -> Interface:
         host = self._experiment.hosts.get(port.node)
         settings = host.interfaces.get(port.id.partition(".")[2]) if host else None
         ipv4, ipv6 = addresses.ipv4.get(port.id), addresses.ipv6.get(port.id)
@@ -308,7 +307,7 @@ class _Resolution:
 
     # ---- measurement ----
 
-    def _measure(self) -> dict[str, Any]:
+    def _measure(self) -> Measure:
         measure = self._experiment.measure
         with at(self._tree, "measure", "captures"):
             captures = expanded(measure.captures)
@@ -353,14 +352,14 @@ def _address(text: str) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
     return address
 
 
-def _vary(experiment: Experiment) -> dict[str, int]:
+def _vary(experiment: Experiment) -> Vary:
     vary = experiment.vary
     if isinstance(vary, str):
         return {"start_ns": 0, "rtt_ppm": 0}
     return {"start_ns": int(vary.start), "rtt_ppm": round(vary.rtt * 1_000_000)}
 
 
-def _medium(name: str, rate: Rate | None, overhead: int) -> dict[str, Any]:
+def _medium(name: str, rate: Rate | None, overhead: int) -> Medium:
     return {"id": name, "rate_bps": None if rate is None else int(rate), "overhead_bytes": overhead}
 
 

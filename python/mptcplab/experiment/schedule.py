@@ -62,6 +62,10 @@ class World:
         """The name, if there is such a host."""
         return _known("host", name, sorted(self.hosts))
 
+    def joins_hosts(self, link: str) -> bool:
+        """Whether both ends of a link are at hosts, so that no port of a node is on it."""
+        return {self.links[link][end].partition(".")[0] for end in ("a", "b")} <= self.hosts
+
 
 def _known(kind: str, name: str, known: list[str]) -> str:
     if name not in known:
@@ -89,9 +93,7 @@ def _parts(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
         case "set":
             yield 0, {"kind": "set_link", "link": world.link(event.set or "")}, False
         case "outage":
-            link = {"link": world.link(event.outage or ""), "by": event.by or "cut"}
-            yield 0, {"kind": "link_down", **link}, False
-            yield int(event.for_ or 0), {"kind": "link_up", **link}, False
+            yield from _outage(event, world)
         case "handover":
             yield from _handover(event, world)
         case "sequence":
@@ -104,7 +106,17 @@ def _switch(name: str, way: str, world: World) -> Action:
     """Up or down of an interface (a name with a dot) or a link."""
     if "." in name:
         return {"kind": f"interface_{way}", "interface": world.interface(name)}
-    return {"kind": f"link_{way}", "link": world.link(name), "by": "cut"}
+    known = name if name in world.links else _known("link or interface", name, [*world.links, *world.interfaces])
+    return {"kind": f"link_{way}", "link": known, "by": "cut"}
+
+
+def _outage(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
+    link, by = world.link(event.outage or ""), event.by or "cut"
+    if by == "port_down" and world.joins_hosts(link):
+        problem = f"port_down takes down ports of routers, switches and access points, and {link} joins two hosts"
+        raise described(problem, "by: cut, or by: drop_rule")
+    yield 0, {"kind": "link_down", "link": link, "by": by}, False
+    yield int(event.for_ or 0), {"kind": "link_up", "link": link, "by": by}, False
 
 
 def _address_or_program(event: Event, world: World) -> Action:

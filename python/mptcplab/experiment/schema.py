@@ -2,41 +2,90 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 from mptcplab.experiment.description import Experiment
 
-_REFERENCE = {"type": "string", "pattern": r"^\$", "description": "a parameter: $name or $name.field"}
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+Schema: TypeAlias = "dict[str, Any]"
+
+_REFERENCE: Schema = {
+    "type": "string",
+    "pattern": r"\$",
+    "description": "a parameter: $name or $name.field, alone or inside a text",
+}
+_EXPERIMENTS: Schema = {
+    "type": "array",
+    "items": {"$ref": "#"},
+    "minItems": 1,
+    "description": "Several descriptions; each is merged over the other keys of the file and continues its name.",
+}
+# What is said to people: editors look for it beside a choice, not inside.
+_SPOKEN = ("description", "default", "examples")
 
 
-def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a description file: any field may be a `$parameter`, `experiments` may hold several."""
+def json_schema() -> Schema:
+    """JSON Schema (2020-12) of a description file: any value may be a `$parameter`, `experiments` may hold several."""
     schema = Experiment.model_json_schema(by_alias=True, mode="validation")
-    definitions = schema.setdefault("$defs", {})
-    for part in [*definitions.values(), schema]:
-        for whole in (part, *part.get("anyOf", [])):
-            properties = whole.get("properties", {})
-            for name, field in properties.items():
-                if name != "parameters":
-                    properties[name] = _or_reference(field)
-    definitions["Reference"] = _REFERENCE
-    schema["properties"]["experiments"] = {
-        "type": "array",
-        "items": {"type": "object"},
-        "description": "several descriptions over shared keys",
-    }
-    # Profiles and `experiments` may supply what a description itself leaves out.
-    return {key: value for key, value in schema.items() if key != "required"} | {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "mptcplab experiment",
-    }
+    definitions: dict[str, Schema] = schema.pop("$defs")
+    for part in [schema, *(definitions[name] for name in _merged(schema, definitions))]:
+        _without_required(part)
+    for part in [schema, *definitions.values()]:
+        _open_to_references(part)
+    schema["properties"]["experiments"] = _EXPERIMENTS
+    head = {"$schema": DIALECT, "title": "mptcplab experiment"}
+    return {**head, **schema, **head, "$defs": {**definitions, "Reference": _REFERENCE}}
 
 
-def _or_reference(field: dict[str, Any]) -> dict[str, Any]:
-    """The field's schema or a reference; what it says to people stays outside, where editors look for it."""
-    spoken: dict[str, Any] = {
-        key: field[key] for key in ("title", "description", "default", "examples") if key in field
-    }
-    shape = {key: value for key, value in field.items() if key not in spoken}
-    choices = [*shape["anyOf"]] if set(shape) == {"anyOf"} else [shape]
+def _merged(schema: Schema, definitions: dict[str, Schema]) -> set[str]:
+    """The definitions that profiles, generators and `experiments` may complete: those that are no items of lists."""
+    found: set[str] = set()
+    waiting = list(_references(schema))
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += _references(definitions[name])
+    return found
+
+
+def _references(part: Any) -> Iterator[str]:
+    """The definitions that a schema refers to, except in items of lists."""
+    if isinstance(part, dict):
+        if "$ref" in part:
+            yield part["$ref"].rpartition("/")[2]
+        for key, below in part.items():
+            if key != "items":
+                yield from _references(below)
+    elif isinstance(part, list):
+        for below in part:
+            yield from _references(below)
+
+
+def _without_required(part: Schema) -> None:
+    for shape in (part, *part.get("anyOf", [])):
+        shape.pop("required", None)
+
+
+def _open_to_references(part: Schema) -> None:
+    """Lets every value in a schema be a reference; the values of `parameters` are what references stand for."""
+    for choice in (*part.get("anyOf", []), *part.get("oneOf", [])):
+        _open_to_references(choice)
+    for keyword in ("properties", "patternProperties"):
+        for name, value in part.get(keyword, {}).items():
+            if name != "parameters":
+                part[keyword][name] = _or_reference(value)
+    if "patternProperties" in part:
+        part["additionalProperties"] = False
+    if isinstance(part.get("items"), dict):
+        part["items"] = _or_reference(part["items"])
+
+
+def _or_reference(value: Schema) -> Schema:
+    _open_to_references(value)
+    spoken = {key: value[key] for key in _SPOKEN if value.get(key) is not None}
+    shape = {key: below for key, below in value.items() if key not in (*_SPOKEN, "title")}
+    choices = shape["anyOf"] if set(shape) == {"anyOf"} else [shape]
     return {**spoken, "anyOf": [*choices, {"$ref": "#/$defs/Reference"}]}

@@ -28,7 +28,7 @@ _LIMITS = {
     "less_than_equal": ("is more than {le}", "at most {le}"),
     "multiple_of": ("is no multiple of {multiple_of}", "multiples of {multiple_of}"),
     "string_too_long": ("is longer than {max_length}", "at most {max_length} characters"),
-    "string_pattern_mismatch": ("does not fit", "letters, digits, _ and -"),
+    "string_pattern_mismatch": ("is no name", "letters, digits, _ and -"),
 }
 
 
@@ -78,7 +78,8 @@ def _explained(details: Any, context: dict[str, Any], node: Node) -> tuple[str, 
         hint = nearest_hint(context["field"], context["fields"])
         return f"unknown field '{context['field']}'{hint}", ", ".join(context["fields"])
     if kind == "not_a_mapping":
-        return f"found {found}", f"a mapping with {', '.join(context['fields'])}"
+        empty = "{} or " if details["input"] is None else ""
+        return f"found {found}", f"{empty}a mapping with {', '.join(context['fields'])}"
     if kind == "missing":
         return "is missing", None
     if kind == "literal_error":

@@ -152,11 +152,11 @@ def delay(run: RunData) -> Drawing | None:
 
 
 def drops(run: RunData) -> Drawing | None:
-    """Packets dropped per bin on all links, stacked by reason."""
+    """Packets dropped per bin on all links and at all interfaces, stacked by reason."""
     width = bin_width(run)
     counts: dict[str, Floats] = {}
     starts = width * np.arange(max(1, int(run.end_s / width + 1e-9)))
-    for path in run.samples.entities("links."):
+    for path in (*run.samples.entities("links."), *run.samples.entities("interfaces.")):
         for metric in run.samples.metrics(path):
             series = run.samples.series(path, metric) if metric.startswith("dropped_") else None
             if series is not None and series.last() > 0:

@@ -122,13 +122,19 @@ def table_of(arms: Arms, flows: list[str] | None = None) -> Grid:
         flows = _flows_of(bundle.record for bundles in arms.values() for bundle in bundles)
     rows = []
     for flow in flows:
-        for metric in COMPARED:
+        for metric in _telling(arms, flow):
             for name, bundles in arms.items():
                 row = _row(bundles, reference, f"flows.{flow}", metric)
                 if row is not None:
                     rows.append([flow, metric, name, *row])
-    heads = ["flow", "metric", "arm", "n", "median", "interval", "ratio to the first", "interval of the ratio"]
+    heads = ["flow", "metric", "arm", "n", "median", "interval", "ratio", "interval of the ratio"]
     return Grid(heads, rows, frozenset(range(3, len(heads))))
+
+
+def _telling(arms: Arms, flow: str) -> list[str]:
+    """Metrics of a flow that are not 0 in every run."""
+    records = [bundle.record["metrics"].get(f"flows.{flow}", {}) for bundles in arms.values() for bundle in bundles]
+    return [metric for metric in COMPARED if any(record.get(metric) for record in records)]
 
 
 def _row(bundles: list[Bundle], reference: list[Bundle], entity: str, metric: str) -> list[str] | None:

@@ -7,9 +7,11 @@ MISSING = "\N{EN DASH}"
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """``7.21 Mbit/s``, ``30 ms``, ``12.5 MB``, ``0.98``; a dash for a value that does not exist."""
+    """``7.21 Mbit/s``, ``30 ms``, ``18.1 µs``, ``0.98``; a dash for a value that does not exist."""
     if value is None:
         return MISSING
+    if unit == "s" and 0 < abs(value) < 1e-3:
+        return _with_unit(value * 1e6, "µs")
     if unit == "s" and 0 < abs(value) < 1:
         return _with_unit(value * 1000, "ms")
     if unit in PREFIXED:

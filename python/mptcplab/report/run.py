@@ -7,6 +7,9 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
+from markupsafe import Markup
+
+from mptcplab.picture import as_svg
 from mptcplab.plots import drawings_of
 from mptcplab.plots.marks import in_words
 from mptcplab.report.page import Grid, Picture, render
@@ -19,6 +22,7 @@ from mptcplab.results.table import Kind
 
 MOST_ROWS = 200
 MOST_TEXT = 200_000
+MOST_DRAWN_LINKS = 60
 FLOW_COLUMNS = (
     "goodput_bps",
     "ceiling_ratio",
@@ -52,6 +56,8 @@ def page_of(record: Json, run: RunData, directory: Path) -> str:
         events=_events(record),
         links=_links(record, run),
         metrics=_all_metrics(record, run),
+        # The picture escapes what the description says.
+        topology=Markup(as_svg(run.resolved)) if len(run.resolved["links"]) <= MOST_DRAWN_LINKS else None,
         settings=_settings(run.resolved),
         origins=_origins(run.resolved),
         environment=_environment(record),

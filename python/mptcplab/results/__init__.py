@@ -14,7 +14,7 @@ from mptcplab.results.bundle import (
 from mptcplab.results.entities import Entity, entities
 from mptcplab.results.environment import environment
 from mptcplab.results.evaluation import Evaluation
-from mptcplab.results.expectations import Verdict, check, evaluate
+from mptcplab.results.expectations import Verdict, check, check_metric, evaluate
 from mptcplab.results.record import evaluated
 from mptcplab.results.recovery import Recovery, recoveries
 from mptcplab.results.run_data import Absent, Happening, RunData, Value
@@ -48,6 +48,7 @@ __all__ = [
     "argmax",
     "bundle_path",
     "check",
+    "check_metric",
     "crossover",
     "digest",
     "done_bundles",

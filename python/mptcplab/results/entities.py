@@ -32,7 +32,6 @@ def entities(resolved: Json, injected: Sequence[str] = ()) -> dict[str, Entity]:
     """
     found = [Entity("run", "run"), *_flows(resolved), *_subflows(resolved), *_links(resolved)]
     found += [Entity(f"interfaces.{interface['id']}", "interface") for interface in resolved["interfaces"]]
-    found += [Entity(f"{kind}.{node['id']}", "node") for kind in ("hosts", "nodes") for node in resolved[kind]]
     found += [Entity(path, "probe") for path in _probe_paths(resolved)]
     found += _events(resolved, injected)
     return {entity.path: entity for entity in found}

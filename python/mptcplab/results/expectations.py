@@ -67,7 +67,7 @@ def check(expectations: Sequence[str], resolved: Json) -> None:
     """Check expectations before anything runs. Raises SpecError: syntax, unknown entity, unknown metric."""
     known = entities(resolved)
     for index, text in enumerate(expectations):
-        where = _where(resolved, index)
+        where = _where(resolved, f"expect.{index}")
         parsed = _parse(text, where)
         for path, name in parsed.metrics.values():
             _check_metric(path, name, known, where)
@@ -79,12 +79,17 @@ def evaluate(expectations: Sequence[str], evaluation: Evaluation) -> list[Verdic
     They were checked against the same experiment; raises SpecError or KeyError otherwise.
     """
     resolved = evaluation.run.resolved
-    return [_verdict(_parse(text, _where(resolved, i)), evaluation) for i, text in enumerate(expectations)]
+    return [_verdict(_parse(text, _where(resolved, f"expect.{i}")), evaluation) for i, text in enumerate(expectations)]
 
 
-def _where(resolved: Json, index: int) -> Where:
-    """Place of an expectation: the file and line that its origin names, if it came from a file."""
-    field = f"expect.{index}"
+def check_metric(metric: str, resolved: Json, field: str) -> None:
+    """Check that ``ENTITY.METRIC``, named in a field of the description, is there. Raises SpecError."""
+    path, _, name = metric.rpartition(".")
+    _check_metric(path, name, entities(resolved), _where(resolved, field))
+
+
+def _where(resolved: Json, field: str) -> Where:
+    """Place of a field: the file and line that its origin names, if it came from a file."""
     origin = re.fullmatch(r"(.+?):(\d+)(?::(\d+))?", resolved["origins"].get(field, ""))
     if origin is None:
         return Where(field=field)

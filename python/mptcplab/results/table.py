@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
-Kind = Literal["flow", "subflow", "link", "interface", "node", "probe", "event", "run", "family"]
+Kind = Literal["flow", "subflow", "link", "interface", "probe", "event", "run", "family"]
 Form = Literal["counter", "gauge", "derived", "series", "distribution"]
 Grouping = Literal["sum", "max", "min"]
 
@@ -167,17 +167,6 @@ _INTERFACE = [
     _m("interface", "dropped_no_address", "packets", "counter", "dropped: the interface had no address"),
 ]
 
-_NODE = [
-    _m("node", "dropped_no_route", "packets", "counter", "dropped at a host, router or switch: no path leads on"),
-    _m(
-        "node",
-        "dropped_hop_limit",
-        "packets",
-        "counter",
-        "dropped at a host, router or switch: the hop limit was used up",
-    ),
-]
-
 _PROBE = [
     _m(
         "probe",
@@ -259,7 +248,7 @@ _FAMILY = [
 
 METRICS: dict[tuple[Kind, str], Metric] = {
     (metric.kind, metric.name): metric
-    for metric in (*_FLOW, *_SUBFLOW, *_LINK, *_INTERFACE, *_NODE, *_PROBE, *_EVENT, *_RUN, *_FAMILY)
+    for metric in (*_FLOW, *_SUBFLOW, *_LINK, *_INTERFACE, *_PROBE, *_EVENT, *_RUN, *_FAMILY)
 }
 
 

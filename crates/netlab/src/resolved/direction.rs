@@ -51,6 +51,18 @@ pub enum Loss {
     },
 }
 
+impl Loss {
+    /// The `kind` of its JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::None {} => "none",
+            Self::Bernoulli { .. } => "bernoulli",
+            Self::GilbertElliott(_) => "gilbert_elliott",
+            Self::List { .. } => "list",
+        }
+    }
+}
+
 /// The Gilbert-Elliott model: a Markov chain of two states that steps once per packet and starts in the good state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -237,6 +249,17 @@ impl Loss {
 }
 
 impl Queue {
+    /// The `kind` of its JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::DropTail(_) => "drop_tail",
+            Self::Codel(_) => "codel",
+            Self::FqCodel(_) => "fq_codel",
+            Self::Red(_) => "red",
+            Self::Pie(_) => "pie",
+        }
+    }
+
     /// The limits in packets and in bytes.
     pub fn limits(&self) -> (Option<u64>, Option<u64>) {
         match self {

@@ -94,7 +94,7 @@ pub struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeKind {
-    /// Forwards between subnets and counts down the hop limit.
+    /// Forwards between subnets.
     Router,
     /// Forwards within a subnet, unseen.
     Switch,

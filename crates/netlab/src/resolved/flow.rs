@@ -62,6 +62,17 @@ pub enum Transport {
     Mptcp,
 }
 
+impl Transport {
+    /// The word of the JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+            Self::Mptcp => "mptcp",
+        }
+    }
+}
+
 /// What a flow sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -173,7 +184,7 @@ pub struct Path {
     pub local: String,
     /// Interface of the receiver.
     pub remote: String,
-    /// The links, from `local` to `remote`.
+    /// The links from `local` to the host that has `remote`, on whichever of its interfaces they end.
     pub hops: Vec<Hop>,
     /// The smallest rate on the way; `None` if all are unbounded.
     #[serde(deserialize_with = "Option::deserialize")]
@@ -206,6 +217,9 @@ pub enum HopDirection {
 }
 
 impl HopDirection {
+    /// In the order in which a link's directions are numbered.
+    pub const BOTH: [Self; 2] = [Self::Forward, Self::Backward];
+
     /// The word of the JSON and of metric names.
     pub fn name(self) -> &'static str {
         match self {

@@ -46,6 +46,17 @@ pub enum Stack {
     Userspace,
 }
 
+impl Stack {
+    /// The word of the JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Backend => "backend",
+            Self::Kernel => "kernel",
+            Self::Userspace => "userspace",
+        }
+    }
+}
+
 /// Where packets wait for the host's first link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -54,6 +65,16 @@ pub enum FirstHop {
     Network,
     /// In the host: its stack stops when the queue is full.
     Host,
+}
+
+impl FirstHop {
+    /// The word of the JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Host => "host",
+        }
+    }
 }
 
 /// How an implementation of Multipath TCP behaves where the RFC leaves it open.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 use super::{
-    Action, Application, Direction, Experiment, Flow, HopDirection, InvalidDirection, Link,
-    LinkDownBy, Path, SCHEMA, validate_overhead,
+    Action, Application, Direction, Experiment, Flow, HopDirection, InvalidDirection, Link, Path,
+    SCHEMA, validate_overhead,
 };
 
 /// The largest time, size or rate: 2^53, over 100 days in nanoseconds, which every JSON reader keeps exactly.
@@ -260,7 +260,8 @@ impl<'a> Declared<'a> {
         self.validate_hops(place, path)
     }
 
-    /// The hops lead from the local interface to the remote one, through nodes that forward.
+    /// The hops lead from the local interface to the host of the remote one, through nodes that forward.
+    /// A host answers for all its addresses, so they may end at another of its interfaces (RFC 1122, section 3.3.4.2: weak end system).
     fn validate_hops(&self, place: &str, path: &Path) -> Validity {
         let place = format!("{place}.hops");
         let mut reached: Option<&String> = None;
@@ -281,10 +282,11 @@ impl<'a> Declared<'a> {
             reached = Some(far);
         }
         match reached {
-            Some(end) if *end == path.remote => Ok(()),
+            Some(end) if self.node_of(end) == self.node_of(&path.remote) => Ok(()),
             end => {
                 let end = end.map_or("no hops", |end| end.as_str());
-                refuse(place, end, format!("links up to {}", path.remote))
+                let allowed = format!("links up to {} or to its host", path.remote);
+                refuse(place, end, allowed)
             }
         }
     }
@@ -326,8 +328,8 @@ impl<'a> Declared<'a> {
             Action::AddressAdd { interface } | Action::AddressRemove { interface } => {
                 self.validate_address(&format!("{place}.interface"), interface)?;
             }
-            Action::LinkDown { link, by } | Action::LinkUp { link, by } => {
-                self.validate_link_down(place, link, *by)?;
+            Action::LinkDown { link, .. } | Action::LinkUp { link, .. } => {
+                self.links.find(format!("{place}.link"), link)?;
             }
             Action::SetLink {
                 link,
@@ -351,22 +353,6 @@ impl<'a> Declared<'a> {
             (None, None) => refuse(place, id, "an interface that was given an address"),
             _ => Ok(()),
         }
-    }
-
-    fn validate_link_down(&self, place: &str, link: &str, by: LinkDownBy) -> Validity {
-        let link = &self.experiment.links[self.links.find(format!("{place}.link"), link)?];
-        let has_port = [&link.a, &link.b].into_iter().any(|end| {
-            self.node_of(end)
-                .is_some_and(|node| !self.hosts.indices.contains_key(node))
-        });
-        if by == LinkDownBy::PortDown && !has_port {
-            return refuse(
-                format!("{place}.by"),
-                "port_down between two hosts",
-                "cut or drop_rule",
-            );
-        }
-        Ok(())
     }
 }
 

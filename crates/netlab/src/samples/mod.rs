@@ -75,6 +75,16 @@ impl TableError {
     }
 
     fn parquet(path: &Path, source: ParquetError) -> Self {
+        match source {
+            ParquetError::External(source) => match source.downcast::<std::io::Error>() {
+                Ok(source) => Self::io(path, *source),
+                Err(source) => Self::parquet_format(path, ParquetError::External(source)),
+            },
+            source => Self::parquet_format(path, source),
+        }
+    }
+
+    fn parquet_format(path: &Path, source: ParquetError) -> Self {
         Self::Parquet {
             path: path.to_owned(),
             source,

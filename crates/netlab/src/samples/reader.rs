@@ -49,7 +49,14 @@ pub fn read_table(path: &Path) -> Result<Table, TableError> {
     let mut columns = new_columns(path, &batches.schema())?;
     for batch in batches {
         let batch = batch?;
-        for ((_, column), array) in columns.iter_mut().zip(batch.columns()) {
+        for ((name, column), array) in columns.iter_mut().zip(batch.columns()) {
+            if array.null_count() > 0 {
+                return Err(TableError::Column {
+                    path: path.to_owned(),
+                    column: name.clone(),
+                    found: format!("{} with nulls", array.data_type()),
+                });
+            }
             column.append(array);
         }
     }

@@ -4,9 +4,9 @@
 //! what is injected when; not on the event queue, the sampling interval, or the steps in which it is advanced.
 
 mod apps;
+mod capabilities;
 mod check;
 mod event_queue;
-mod forwarding;
 mod network;
 mod packet;
 mod sampling;
@@ -16,6 +16,7 @@ mod simulation;
 mod summary;
 mod trace_hash;
 
+pub use capabilities::{Capability, capabilities};
 pub use check::{Missing, check};
 pub use event_queue::QueueKind;
 pub use sampling::Latest;

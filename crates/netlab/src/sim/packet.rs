@@ -1,5 +1,6 @@
 //! The simulator's packet: its headers and sizes; payload has no content.
 
+use super::network::RouteId;
 use crate::link;
 use crate::time::Nanos;
 
@@ -11,14 +12,10 @@ pub(super) const UDP_HEADER_BYTES: u32 = 20 + 8;
 pub(super) struct Packet {
     /// Index of the application it belongs to.
     pub(super) application: u32,
-    /// Whether it is the receiver's answer to a probe.
-    pub(super) is_answer: bool,
-    /// Routers that it may still pass.
-    pub(super) hops_left: u8,
-    /// Index of the interface that it left.
-    pub(super) source: u32,
-    /// Index of the interface that it is for.
-    pub(super) destination: u32,
+    /// The way that it takes.
+    pub(super) route: RouteId,
+    /// Hops of its route that it has behind it.
+    pub(super) hop: u32,
     /// Length of the IP packet.
     pub(super) ip_bytes: u32,
     /// Its number among those of its application, from 0; an answer has that of its request.
@@ -27,21 +24,21 @@ pub(super) struct Packet {
     pub(super) sent_at: Nanos,
 }
 
-/// Hop limit of a new packet (RFC 1700's default).
-pub(super) const HOP_LIMIT: u8 = 64;
-
 impl Packet {
     pub(super) fn payload_bytes(&self) -> u64 {
         u64::from(self.ip_bytes - UDP_HEADER_BYTES)
     }
 
+    /// Whether the receiver sent it.
+    pub(super) fn is_answer(&self) -> bool {
+        self.route.is_back()
+    }
+
     /// What an echo server sends back.
     pub(super) fn answer(&self) -> Self {
         Self {
-            is_answer: true,
-            hops_left: HOP_LIMIT,
-            source: self.destination,
-            destination: self.source,
+            route: self.route.reversed(),
+            hop: 0,
             ..*self
         }
     }
@@ -54,7 +51,7 @@ impl link::Packet for Packet {
 
     fn flow_hash(&self) -> u64 {
         // An odd multiplier spreads consecutive numbers over all bits (Fibonacci hashing).
-        let flow = u64::from(self.application) * 2 + u64::from(self.is_answer);
+        let flow = u64::from(self.application) * 2 + u64::from(self.is_answer());
         (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }

@@ -19,7 +19,6 @@ enum Subject {
     Flow(usize),
     LinkDirection(usize),
     Interface(usize),
-    Node(usize),
     Probe(usize),
 }
 
@@ -50,7 +49,6 @@ const INTERFACE_METRICS: [&str; 5] = [
     "dropped_interface_down",
     "dropped_no_address",
 ];
-const NODE_METRICS: [&str; 2] = ["dropped_no_route", "dropped_hop_limit"];
 const PROBE_METRICS: [&str; 2] = ["sent", "answered"];
 const RTT_METRIC: &str = "rtt_s";
 
@@ -60,7 +58,6 @@ impl Subject {
             Self::Flow(_) => &FLOW_METRICS,
             Self::LinkDirection(_) => &LINK_METRICS,
             Self::Interface(_) => &INTERFACE_METRICS,
-            Self::Node(_) => &NODE_METRICS,
             Self::Probe(_) => &PROBE_METRICS,
         }
     }
@@ -80,10 +77,6 @@ impl Subject {
                     interface.dropped_no_address,
                 ];
                 extend(into, &counters);
-            }
-            Self::Node(index) => {
-                let node = &network.nodes()[index];
-                extend(into, &[node.dropped_no_route, node.dropped_hop_limit]);
             }
             Self::Probe(index) => {
                 let answered = apps[index].probe().map_or(0, |probe| probe.answered());
@@ -157,11 +150,10 @@ impl Sampler {
     ) -> Result<Self, TableError> {
         let (subjects, entities): (Vec<_>, Vec<_>) =
             subjects(experiment, probes).into_iter().unzip();
-        let kinds: [&[&str]; 6] = [
+        let kinds: [&[&str]; 5] = [
             &FLOW_METRICS,
             &LINK_METRICS,
             &INTERFACE_METRICS,
-            &NODE_METRICS,
             &PROBE_METRICS,
             &[RTT_METRIC],
         ];
@@ -277,13 +269,11 @@ fn seconds(duration: Nanos) -> f64 {
 fn first_metric(subject: Subject) -> usize {
     let link = FLOW_METRICS.len();
     let interface = link + LINK_METRICS.len();
-    let node = interface + INTERFACE_METRICS.len();
-    let probe = node + NODE_METRICS.len();
+    let probe = interface + INTERFACE_METRICS.len();
     match subject {
         Subject::Flow(_) => 0,
         Subject::LinkDirection(_) => link,
         Subject::Interface(_) => interface,
-        Subject::Node(_) => node,
         Subject::Probe(_) => probe,
     }
 }
@@ -296,21 +286,12 @@ fn subjects(experiment: &Experiment, probes: &[Option<String>]) -> Vec<(Subject,
             .map(|flow| format!("flows.{}", flow.id)),
     );
     let directions = experiment.links.iter().flat_map(|link| {
-        [HopDirection::Forward, HopDirection::Backward]
-            .map(|direction| format!("links.{}.{}", link.id, direction.name()))
+        HopDirection::BOTH.map(|direction| format!("links.{}.{}", link.id, direction.name()))
     });
     let interfaces = experiment
         .interfaces
         .iter()
         .map(|interface| format!("interfaces.{}", interface.id));
-    let hosts = experiment
-        .hosts
-        .iter()
-        .map(|host| format!("hosts.{}", host.id));
-    let others = experiment
-        .nodes
-        .iter()
-        .map(|node| format!("nodes.{}", node.id));
     let probes = probes
         .iter()
         .enumerate()
@@ -318,7 +299,6 @@ fn subjects(experiment: &Experiment, probes: &[Option<String>]) -> Vec<(Subject,
     flows
         .chain((0..).map(Subject::LinkDirection).zip(directions))
         .chain((0..).map(Subject::Interface).zip(interfaces))
-        .chain((0..).map(Subject::Node).zip(hosts.chain(others)))
         .chain(probes)
         .collect()
 }

@@ -19,7 +19,7 @@ pub(super) struct Applications {
 
 impl Applications {
     /// The applications of an experiment that `check` accepts.
-    pub(super) fn new(experiment: &Experiment, seed: u64, network: &Network) -> Self {
+    pub(super) fn new(experiment: &Experiment, seed: u64, network: &mut Network) -> Self {
         let mut applications = Self {
             apps: Vec::new(),
             probe_names: Vec::new(),
@@ -33,7 +33,7 @@ impl Applications {
         applications
     }
 
-    fn add_flow(&mut self, experiment: &Experiment, seed: u64, network: &Network, flow: &Flow) {
+    fn add_flow(&mut self, experiment: &Experiment, seed: u64, network: &mut Network, flow: &Flow) {
         let (behaviour, size_bytes, duration) = match flow.app {
             Application::Cbr {
                 rate_bps,
@@ -62,7 +62,7 @@ impl Applications {
     }
 
     /// One probe for each path, however many flows use it.
-    fn add_probes(&mut self, experiment: &Experiment, network: &Network, every: Nanos) {
+    fn add_probes(&mut self, experiment: &Experiment, network: &mut Network, every: Nanos) {
         let mut probed = BTreeSet::new();
         for path in experiment.flows.iter().flat_map(|flow| &flow.paths) {
             if probed.insert((&path.local, &path.remote)) {
@@ -85,7 +85,7 @@ impl Applications {
 
     fn add(
         &mut self,
-        network: &Network,
+        network: &mut Network,
         path: &Path,
         size_bytes: u32,
         timing: Timing,
@@ -94,8 +94,7 @@ impl Applications {
     ) {
         let datagrams = Datagrams {
             application: self.apps.len() as u32,
-            source: network.interface_index(&path.local) as u32,
-            destination: network.interface_index(&path.remote) as u32,
+            route: network.add_path(path),
             size_bytes,
         };
         self.apps.push(App::new(datagrams, timing, behaviour));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 use super::apps::{App, Arrival};
-use super::check::{Missing, check, check_action, kind_of};
+use super::check::{Missing, check, check_action};
 use super::event_queue::{Deadlines, EntityId, QueueKind};
 use super::network::{FIRST_CHANNEL, Fate, Network};
 use super::packet::Packet;
@@ -89,8 +89,8 @@ impl Simulation {
         if !missing.is_empty() {
             return Err(SimulationError::Unsupported(missing));
         }
-        let network = Network::new(&experiment, seed)?;
-        let Applications { apps, probe_names } = Applications::new(&experiment, seed, &network);
+        let mut network = Network::new(&experiment, seed)?;
+        let Applications { apps, probe_names } = Applications::new(&experiment, seed, &mut network);
         let flow_ids: Vec<_> = experiment
             .flows
             .iter()
@@ -140,9 +140,9 @@ impl Simulation {
     pub fn advance(&mut self, until: Nanos) -> Result<bool, SimulationError> {
         let limit = until.min(self.experiment.duration_ns);
         while !self.has_ended {
-            match self.deadlines.peek() {
-                Some((at, _)) if at < limit => self.step()?,
-                _ => {
+            match self.deadlines.pop_before(limit) {
+                Some((at, entity)) => self.step(at, entity)?,
+                None => {
                     self.rest_until(limit)?;
                     break;
                 }
@@ -162,10 +162,7 @@ impl Simulation {
         Ok(())
     }
 
-    fn step(&mut self) -> Result<(), SimulationError> {
-        let Some((at, entity)) = self.deadlines.pop() else {
-            return Ok(());
-        };
+    fn step(&mut self, at: Nanos, entity: EntityId) -> Result<(), SimulationError> {
         self.sample_before(at)?;
         self.now = at;
         self.event_count += 1;
@@ -222,11 +219,15 @@ impl Simulation {
 
     fn run_channel(&mut self, channel: usize) -> Result<(), TableError> {
         while let Some(output) = self.network.poll(self.now, channel) {
-            if let Some(fate) = self
+            let fate = self
                 .network
-                .handle(self.now, channel, output, &mut self.deadlines)
-            {
+                .handle(self.now, channel, output, &mut self.deadlines);
+            if let Some(fate) = fate {
                 self.settle(fate)?;
+            }
+            // Most often one packet arrives at a time, and another poll would find nothing.
+            if !self.network.is_due(self.now, channel) {
+                break;
             }
         }
         self.network
@@ -248,7 +249,7 @@ impl Simulation {
     fn settle(&mut self, fate: Fate) -> Result<(), TableError> {
         self.trace_hash.add(self.now, &fate);
         match fate {
-            Fate::Delivered { packet } => self.deliver(&packet),
+            Fate::Delivered { packet, .. } => self.deliver(&packet),
             Fate::Dropped { packet, .. } => {
                 self.apps[packet.application as usize].lose();
                 Ok(())
@@ -334,12 +335,9 @@ impl Simulation {
             return Err(SimulationError::Ended(self.now));
         }
         action.validate(&self.experiment)?;
-        if let Some(why) = check_action(action) {
-            let feature = kind_of(action).to_owned();
-            return Err(SimulationError::Unsupported(vec![Missing {
-                feature,
-                why: why.to_owned(),
-            }]));
+        let missing = check_action(&self.experiment, "action", action);
+        if !missing.is_empty() {
+            return Err(SimulationError::Unsupported(missing));
         }
         self.network.apply(self.now, action, &mut self.deadlines)?;
         Ok(self.schedule.inject(self.now))

@@ -16,7 +16,10 @@ impl TraceHash {
     /// Adds the end of a packet's life.
     pub(super) fn add(&mut self, now: Nanos, fate: &Fate) {
         let (packet, end) = match fate {
-            Fate::Delivered { packet } => (packet, [0, packet.destination]),
+            Fate::Delivered {
+                packet,
+                destination,
+            } => (packet, [0, *destination as u32]),
             Fate::Dropped { packet, place } => (packet, place.code()),
         };
         let mut record = [0; 40];
@@ -25,7 +28,7 @@ impl TraceHash {
         record[16..24].copy_from_slice(&packet.sent_at.to_le_bytes());
         record[24..28].copy_from_slice(&packet.application.to_le_bytes());
         record[28..32]
-            .copy_from_slice(&(packet.ip_bytes << 1 | u32::from(packet.is_answer)).to_le_bytes());
+            .copy_from_slice(&(packet.ip_bytes << 1 | u32::from(packet.is_answer())).to_le_bytes());
         record[32..36].copy_from_slice(&end[0].to_le_bytes());
         record[36..40].copy_from_slice(&end[1].to_le_bytes());
         self.0.update(&record);

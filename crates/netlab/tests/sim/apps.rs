@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::experiments::{MS, SECOND, cbr, pair, run, run_with};
+use crate::experiments::{MS, SECOND, cbr, pair, run, run_with, with_node_between};
 use netlab::sim::QueueKind;
 
 #[test]
@@ -46,6 +46,53 @@ fn an_overloaded_link_carries_its_rate_and_drops_the_rest() {
         + run.last(link, "dropped_queue_full");
     assert_eq!(accounted, 2000.0);
     assert_eq!(run.summary.flows[0].end_ns, None);
+}
+
+#[test]
+fn at_exactly_the_capacity_nothing_waits() {
+    let mut experiment = with_node_between("router", cbr(MS, 900));
+    experiment["measure"]["every_ns"] = json!(333_333);
+    let run = run(&experiment);
+    // Twice 1 ms in the serializer and 10 ms on the wire.
+    assert_eq!(run.units.len(), 900);
+    assert!(
+        run.units
+            .iter()
+            .all(|unit| unit[3] - unit[2] == 22 * MS as i64)
+    );
+    for link in ["links.first.forward", "links.second.forward"] {
+        let queue = run.series(link, "queue_packets");
+        assert!(queue.len() > 2000 && queue.iter().all(|(_, packets)| *packets == 0.0));
+    }
+}
+
+#[test]
+fn a_tenth_above_the_capacity_fills_the_queue_and_is_lost() {
+    let mut experiment = pair(
+        json!({"kind": "cbr", "rate_bps": 1472 * 8 * 1100, "size_bytes": 1472, "duration_ns": null}),
+    );
+    experiment["duration_ns"] = json!(10 * SECOND);
+    let run = run(&experiment);
+    let link = "links.wire.forward";
+    // 100 packets a second too many: the queue of 100 is full after 1 s.
+    let full = run.series(link, "queue_packets");
+    let full = full.iter().filter(|(at, _)| *at >= 2 * SECOND);
+    assert!(
+        full.clone()
+            .all(|(_, packets)| (99.0..=100.0).contains(packets))
+    );
+    let dropped = run.series(link, "dropped_queue_full");
+    let before = dropped
+        .iter()
+        .find(|(at, _)| *at == 2 * SECOND)
+        .expect("a sample");
+    let lost = run.last(link, "dropped_queue_full") - before.1;
+    let excess = 8.0 * 100.0;
+    assert!((lost / excess - 1.0).abs() < 0.005, "{lost} of {excess}");
+    // A whole queue, its own millisecond and the wire.
+    let last = run.units.last().expect("a unit");
+    let delay = (last[3] - last[2]) as u64;
+    assert!((110 * MS..=111 * MS).contains(&delay), "{delay}");
 }
 
 #[test]

@@ -150,7 +150,7 @@ pub struct Run {
 
 /// Runs with seed 1 to the end.
 pub fn run(experiment: &Value) -> Run {
-    run_with(experiment, 1, QueueKind::Calendar)
+    run_with(experiment, 1, QueueKind::default())
 }
 
 /// Runs to the end.

@@ -1,7 +1,7 @@
 //! What is refused, and in which words.
 
 use netlab::resolved::{Action, Experiment};
-use netlab::sim::{QueueKind, Simulation, SimulationError, check};
+use netlab::sim::{QueueKind, Simulation, SimulationError, capabilities, check};
 use serde_json::{Value, json};
 
 use crate::experiments::{MS, SECOND, add_event, cbr, direction, pair, start, with_node_between};
@@ -281,17 +281,79 @@ fn all_that_the_simulator_cannot_do_is_named() {
 }
 
 #[test]
-fn an_application_that_needs_more_is_named() {
+fn a_port_that_is_not_there_cannot_go_down() {
+    let mut experiment = pair(cbr(2 * MS, 50));
+    for kind in ["link_down", "link_up"] {
+        add_event(
+            &mut experiment,
+            MS,
+            json!({"kind": kind, "link": "wire", "by": "port_down"}),
+        );
+    }
+    let experiment = Experiment::from_json(&experiment.to_string()).expect("a valid experiment");
+    let missing = check(&experiment);
+    let features: Vec<_> = missing
+        .iter()
+        .map(|missing| missing.feature.as_str())
+        .collect();
+    assert_eq!(features, ["events.e0: port_down", "events.e1: port_down"]);
+    assert!(missing[0].why.contains("wire joins two hosts"));
+    let router = json!({"kind": "link_down", "link": "first", "by": "port_down"});
+    assert_eq!(missing_after(|e| add_event(e, MS, router)), [""; 0]);
+}
+
+#[test]
+fn what_is_listed_as_missing_is_what_check_refuses() {
+    let listed = capabilities().iter();
+    let listed = listed.filter(|capability| capability.missing_because.is_some());
+    let listed: Vec<_> = listed.map(|capability| capability.feature).collect();
+    let mut refused = Vec::new();
+    let mut ask = |prefix: &str, change: &dyn Fn(&mut Value)| {
+        let features = missing_after(change);
+        let names = features.iter().map(|feature| feature.split(": ").last());
+        refused.extend(names.map(|name| format!("{prefix} {}", name.expect("a name"))));
+    };
+    for transport in ["udp", "tcp", "mptcp"] {
+        ask("transport", &|e| {
+            e["flows"][0]["transport"] = json!(transport)
+        });
+    }
     for app in [
+        json!({"kind": "cbr", "rate_bps": 1, "size_bytes": 1, "duration_ns": null}),
+        json!({"kind": "probe", "every_ns": 1, "size_bytes": 1, "duration_ns": null}),
+        json!({"kind": "bulk", "bytes": 1000, "duration_ns": null}),
         json!({"kind": "request_response", "request_bytes": 1, "response_bytes": 1, "count": 1, "duration_ns": null}),
         json!({"kind": "short_flows", "bytes": 1, "every_ns": 1, "poisson_mean_ns": null}),
         json!({"kind": "streaming", "bitrate_bps": 1, "startup_ns": 1}),
         json!({"kind": "iperf3", "args": []}),
         json!({"kind": "command", "argv": ["true"]}),
     ] {
-        let expected = format!("flows.bulk.app: {}", app["kind"].as_str().expect("a kind"));
-        assert_eq!(missing_after(|e| e["flows"][0]["app"] = app), [expected]);
+        ask("app", &|e| e["flows"][0]["app"] = app.clone());
     }
+    for action in [
+        json!({"kind": "interface_down", "interface": "client.first"}),
+        json!({"kind": "interface_up", "interface": "client.first"}),
+        json!({"kind": "link_down", "link": "first", "by": "cut"}),
+        json!({"kind": "link_up", "link": "first", "by": "cut"}),
+        json!({"kind": "set_link", "link": "first", "forward": direction(), "backward": direction()}),
+        json!({"kind": "address_add", "interface": "client.first"}),
+        json!({"kind": "address_remove", "interface": "client.first"}),
+        json!({"kind": "set_backup", "interface": "client.first", "on": true}),
+        json!({"kind": "exec", "host": "client", "argv": ["true"]}),
+    ] {
+        ask("action", &|e| add_event(e, MS, action.clone()));
+    }
+    for stack in ["backend", "kernel", "userspace"] {
+        ask("stack", &|e| e["hosts"][0]["stack"] = json!(stack));
+    }
+    ask("first_hop", &|e| e["hosts"][0]["first_hop"] = json!("host"));
+    let captures = missing_after(|e| e["measure"]["captures"] = json!(["client.first"]));
+    assert_eq!(captures, ["measure.captures: client.first"]);
+    refused.push("captures".to_owned());
+    refused.sort_unstable();
+    let mut listed = listed;
+    listed.sort_unstable();
+    assert_eq!(refused, listed);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The tables of a run: what is in them when, and what is left when something goes wrong.
 
 use std::fs;
+use std::time::Duration;
 
 use netlab::resolved::Experiment;
 use netlab::samples::{Column, Table, TableError, read_table, write_parquet};
@@ -10,10 +11,11 @@ use serde_json::json;
 use crate::experiments::{MS, SECOND, cbr, pair, run, start};
 
 fn rows(table: &Table) -> usize {
-    let Column::Integers(times) = &table[0].1 else {
-        panic!("{table:?}")
-    };
-    times.len()
+    let mut lengths = table.iter().filter_map(|(_, column)| match column {
+        Column::Integers(values) => Some(values.len()),
+        _ => None,
+    });
+    lengths.next().expect("a column of integers")
 }
 
 #[test]
@@ -94,6 +96,24 @@ fn a_stream_that_was_cut_gives_its_complete_batches() {
         );
     }
     assert_eq!(last, 0);
+}
+
+#[test]
+fn rows_reach_the_disk_within_a_second_or_at_the_next_step() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let run = pair(cbr(2 * MS, 100));
+    let mut simulation = start(&run, 1, directory.path(), QueueKind::default());
+    let written = || {
+        ["samples.arrows", "units.arrows"]
+            .map(|name| rows(&read_table(&directory.path().join(name)).expect("a table")))
+    };
+    simulation.advance(110 * MS).expect("a run");
+    std::thread::sleep(Duration::from_millis(1050));
+    simulation.advance(111 * MS).expect("a run");
+    let [samples, units] = written();
+    assert!(samples > 0);
+    // Sent at 0 to 98 ms, 11 ms on the way; what arrives at 111 ms is still to come.
+    assert_eq!(units, 50);
 }
 
 #[test]

@@ -10,8 +10,14 @@ pub(in crate::sim) struct Cbr {
 impl Cbr {
     /// When datagram `number` is sent, counted from the start. Rounded down, but the error does not add up.
     pub(super) fn send_time(&self, number: u64, size_bytes: u32) -> Nanos {
-        let bits_before = u128::from(number) * u128::from(size_bytes) * 8;
-        let after = bits_before * u128::from(NANOS_PER_SECOND) / u128::from(self.rate_bps);
-        Nanos::try_from(after).unwrap_or(Nanos::MAX)
+        let work_per_datagram = u64::from(size_bytes) * 8 * NANOS_PER_SECOND;
+        // Divisions of 128 bits are slow, and seldom needed.
+        match number.checked_mul(work_per_datagram) {
+            Some(work) => work / self.rate_bps,
+            None => {
+                let work = u128::from(number) * u128::from(work_per_datagram);
+                Nanos::try_from(work / u128::from(self.rate_bps)).unwrap_or(Nanos::MAX)
+            }
+        }
     }
 }

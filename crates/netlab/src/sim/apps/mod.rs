@@ -3,21 +3,20 @@
 mod cbr;
 mod probe;
 
-use super::packet::{HOP_LIMIT, Packet, UDP_HEADER_BYTES};
+use super::network::RouteId;
+use super::packet::{Packet, UDP_HEADER_BYTES};
 use crate::time::Nanos;
 
 pub(super) use cbr::Cbr;
 pub(super) use probe::Probe;
 
-/// From which interface to which, and in what sizes.
+/// On which way, and in what sizes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Datagrams {
     /// Index of the application.
     pub(super) application: u32,
-    /// Index of the sender's interface.
-    pub(super) source: u32,
-    /// Index of the receiver's interface.
-    pub(super) destination: u32,
+    /// From the sender to the receiver.
+    pub(super) route: RouteId,
     /// Payload of each datagram.
     pub(super) size_bytes: u32,
 }
@@ -112,10 +111,8 @@ impl App {
     pub(super) fn send(&mut self, now: Nanos) -> Packet {
         let packet = Packet {
             application: self.datagrams.application,
-            is_answer: false,
-            hops_left: HOP_LIMIT,
-            source: self.datagrams.source,
-            destination: self.datagrams.destination,
+            route: self.datagrams.route,
+            hop: 0,
             ip_bytes: self.datagrams.size_bytes + UDP_HEADER_BYTES,
             number: self.counters.packets_sent,
             sent_at: now,
@@ -130,7 +127,7 @@ impl App {
         self.in_network -= 1;
         self.last_delivery = now;
         if let Behaviour::Probe(probe) = &mut self.behaviour
-            && packet.is_answer
+            && packet.is_answer()
         {
             let rtt = now - packet.sent_at;
             probe.note_answer(rtt);

@@ -1,4 +1,7 @@
-//! The fast event queue: a wheel of days, and a heap for what lies beyond it.
+//! The other event queue: a wheel of days, and a heap for what lies beyond it.
+//!
+//! It is made for many entries. A run has about one per entity, few enough for a plain heap to stay in the nearest cache
+//! and be faster; this one shows that the trace does not depend on the queue.
 
 use super::{Entry, EventQueue, HeapQueue};
 

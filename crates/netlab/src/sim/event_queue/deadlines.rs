@@ -9,69 +9,70 @@ pub struct Deadlines {
     entities: Vec<Deadline>,
 }
 
-#[derive(Clone, Default)]
+/// No deadline, or no entry: an instant that no run reaches.
+const NEVER: Nanos = Nanos::MAX;
+
+#[derive(Clone)]
 struct Deadline {
-    at: Option<Nanos>,
-    /// The entry that counts: never later than `at`.
-    queued: Option<Entry>,
-    next_number: u64,
+    at: Nanos,
+    /// The instant of the entry that counts, never later than `at`. Older entries of the same instant have other numbers.
+    entered_at: Nanos,
+    number: u32,
 }
 
 impl Deadlines {
     /// No deadlines for any of `count` entities.
     pub fn new(queue: Box<dyn EventQueue>, count: usize) -> Self {
+        let none = Deadline {
+            at: NEVER,
+            entered_at: NEVER,
+            number: 0,
+        };
         Self {
             queue,
-            entities: vec![Deadline::default(); count],
+            entities: vec![none; count],
         }
     }
 
     /// Replaces the deadline of an entity; `None`: it waits for others.
     pub fn set(&mut self, entity: EntityId, at: Option<Nanos>) {
         let deadline = &mut self.entities[entity.0 as usize];
-        deadline.at = at;
-        if let Some(at) = at
-            && deadline.queued.is_none_or(|queued| at < queued.at)
-        {
-            self.enter(entity, at);
+        deadline.at = at.unwrap_or(NEVER);
+        if deadline.at < deadline.entered_at {
+            self.enter(entity);
         }
     }
 
-    /// The first deadline.
-    pub fn peek(&mut self) -> Option<(Nanos, EntityId)> {
+    /// Takes the first deadline if it is before `limit`; its entity then has none.
+    pub fn pop_before(&mut self, limit: Nanos) -> Option<(Nanos, EntityId)> {
         loop {
-            let entry = self.queue.peek()?;
+            // An entry is never later than the deadline it stands for.
+            let entry = self.queue.peek().filter(|entry| entry.at < limit)?;
+            self.queue.pop();
             let deadline = &mut self.entities[entry.entity.0 as usize];
-            if deadline.queued == Some(entry) && deadline.at == Some(entry.at) {
+            if entry.at != deadline.entered_at || entry.number != deadline.number {
+                continue;
+            }
+            deadline.entered_at = NEVER;
+            if deadline.at == entry.at {
+                deadline.at = NEVER;
                 return Some((entry.at, entry.entity));
             }
-            self.queue.pop();
-            if deadline.queued == Some(entry) {
-                deadline.queued = None;
-                if let Some(at) = deadline.at {
-                    self.enter(entry.entity, at);
-                }
+            if deadline.at != NEVER {
+                self.enter(entry.entity);
             }
         }
     }
 
-    /// Takes the first deadline; its entity then has none.
-    pub fn pop(&mut self) -> Option<(Nanos, EntityId)> {
-        let (at, entity) = self.peek()?;
-        self.queue.pop();
+    fn enter(&mut self, entity: EntityId) {
         let deadline = &mut self.entities[entity.0 as usize];
-        deadline.at = None;
-        deadline.queued = None;
-        Some((at, entity))
-    }
-
-    fn enter(&mut self, entity: EntityId, at: Nanos) {
-        let deadline = &mut self.entities[entity.0 as usize];
-        let number = deadline.next_number;
-        deadline.next_number += 1;
-        let entry = Entry { at, entity, number };
-        deadline.queued = Some(entry);
-        self.queue.push(entry);
+        deadline.entered_at = deadline.at;
+        deadline.number = deadline.number.wrapping_add(1);
+        self.queue.push(Entry {
+            at: deadline.at,
+            entity,
+            number: deadline.number,
+        });
     }
 }
 
@@ -94,9 +95,17 @@ mod tests {
             deadlines.set(A, Some(at));
         }
         deadlines.set(B, Some(60));
-        assert_eq!(deadlines.pop(), Some((60, B)));
-        assert_eq!(deadlines.pop(), Some((70, A)));
-        assert_eq!(deadlines.pop(), None);
+        assert_eq!(deadlines.pop_before(100), Some((60, B)));
+        assert_eq!(deadlines.pop_before(100), Some((70, A)));
+        assert_eq!(deadlines.pop_before(100), None);
+    }
+
+    #[test]
+    fn what_is_not_before_the_limit_stays() {
+        let mut deadlines = deadlines();
+        deadlines.set(A, Some(50));
+        assert_eq!(deadlines.pop_before(50), None);
+        assert_eq!(deadlines.pop_before(51), Some((50, A)));
     }
 
     #[test]
@@ -105,8 +114,8 @@ mod tests {
         deadlines.set(A, Some(10));
         deadlines.set(A, None);
         deadlines.set(B, Some(20));
-        assert_eq!(deadlines.pop(), Some((20, B)));
-        assert_eq!(deadlines.peek(), None);
+        assert_eq!(deadlines.pop_before(100), Some((20, B)));
+        assert_eq!(deadlines.pop_before(100), None);
     }
 
     #[test]
@@ -114,7 +123,7 @@ mod tests {
         let mut deadlines = deadlines();
         deadlines.set(B, Some(10));
         deadlines.set(A, Some(10));
-        assert_eq!(deadlines.pop(), Some((10, A)));
-        assert_eq!(deadlines.pop(), Some((10, B)));
+        assert_eq!(deadlines.pop_before(100), Some((10, A)));
+        assert_eq!(deadlines.pop_before(100), Some((10, B)));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::{Entry, EventQueue};
 
-/// A binary heap: logarithmic in the number of entries, and simple enough to be the reference.
+/// A binary heap: logarithmic in the number of entries, of which there is about one per entity.
 #[derive(Debug, Default)]
 pub struct HeapQueue(BinaryHeap<Reverse<Entry>>);
 

@@ -1,0 +1,76 @@
+"""Metrics over the members of a family: what the description says of them, and whether it makes sense."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from mptcplab.document import Node, kind_of, wrong
+from mptcplab.experiment.base import Model, Name, described, nearest_hint, one_of
+from mptcplab.experiment.validation import validated
+
+Kind = Literal["ratio", "argmax", "crossover"]
+KINDS: tuple[Kind, ...] = ("ratio", "argmax", "crossover")
+
+
+class FamilyMetric(Model):
+    """A metric over the members of a family: exactly one of `ratio`, `argmax` and `crossover`."""
+
+    id: Name
+    """Its name in results."""
+    ratio: str | None = Field(
+        None, description="this metric, over the reference member's", examples=["flows.bulk.goodput_bps"]
+    )
+    argmax: str | None = Field(
+        None,
+        description="the value of `over` at which this metric is largest",
+        examples=["flows.bulk.goodput_bps"],
+    )
+    crossover: Annotated[list[str], Field(min_length=2, max_length=2)] | None = Field(
+        None,
+        description="the value of `over` at which the first metric passes the second",
+        examples=[["flows.a.goodput_bps", "flows.b.goodput_bps"]],
+    )
+    over: str | None = Field(None, description="argmax and crossover: the parameter that varies", examples=["n"])
+
+    @property
+    def kind(self) -> Kind:
+        """Which metric it is."""
+        return next(kind for kind in KINDS if getattr(self, kind) is not None)
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> FamilyMetric:
+        kind = one_of(self, list(KINDS), "a family metric")
+        if kind == "ratio" and self.over is not None:
+            raise described("'over' has no effect on ratio", "argmax and crossover with over", field="over")
+        if kind != "ratio" and self.over is None:
+            raise described(f"{kind} needs 'over'", "over: PARAMETER")
+        return self
+
+
+def family_metrics(family: Node) -> list[FamilyMetric]:
+    """The metrics of a family; SpecError for a wrong one, two of one name, or one over what is no parameter."""
+    listed = family.child("family")
+    if listed is None:
+        return []
+    if not isinstance(listed.value, list):
+        raise wrong(family, ("family",), f"found {kind_of(listed.plain())}", "a list of metrics, each with an id")
+    metrics = [validated(FamilyMetric, node, ("family", place)) for place, node in enumerate(listed.value)]
+    for place, metric in enumerate(metrics):
+        _check(family, place, metric, [earlier.id for earlier in metrics[:place]])
+    return metrics
+
+
+def _check(family: Node, place: int, metric: FamilyMetric, taken: list[str]) -> None:
+    if metric.id in taken:
+        problem = f"'{metric.id}' is also metric {taken.index(metric.id) + 1}"
+        raise wrong(family, ("family", place, "id"), problem, "different ids")
+    parameters = family.child("parameters")
+    known = list(parameters.mapping) if parameters is not None else []
+    if metric.over is not None and metric.over not in known:
+        problem = f"there is no parameter '{metric.over}'{nearest_hint(metric.over, known)}"
+        raise wrong(family, ("family", place, "over"), problem, ", ".join(known) or "declare it under parameters")
+    # `reference: null` is one that `--set` has taken away.
+    if metric.kind == "ratio" and family.child("reference") is None:
+        raise wrong(family, ("family", place, "ratio"), "needs a reference", "reference: {PARAMETER: VALUE} beside it")

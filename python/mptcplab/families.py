@@ -1,0 +1,95 @@
+"""Metrics over the members of a family, once they have run: ratios to a reference, the best value, where two cross."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mptcplab.results import Spread, argmax, check_metric, crossover, ratio
+
+if TYPE_CHECKING:
+    from mptcplab.experiment import FamilyMetric, Member, Resolved
+    from mptcplab.recorded import Recorded
+    from mptcplab.results import Bundle
+
+Json = dict[str, Any]
+#: Bundles of the repetitions of each member, by the member's name.
+Repetitions = Mapping[str, Sequence["Bundle"]]
+
+
+def check(member: Member | Recorded, resolved: Resolved) -> None:
+    """Refuse family metrics of entities or metrics that a member does not have. Raises SpecError."""
+    for index, metric in enumerate(member.family_metrics):
+        for name in _metrics_of(metric):
+            check_metric(name, resolved.data, f"family.{index}.{metric.kind}")
+
+
+def evaluate(members: Sequence[Member | Recorded], bundles: Sequence[Bundle]) -> list[Json]:
+    """One entry per family metric, for a ratio one per member; a value that does not exist is null with the reason.
+
+    Keys: ``family id kind metric over experiment value median ci95 why``; ``value`` is a parameter's.
+    """
+    repetitions: dict[str, list[Bundle]] = {member.name: [] for member in members}
+    for bundle in bundles:
+        repetitions[bundle.record["experiment"]].append(bundle)
+    families: dict[str, list[Member | Recorded]] = {}
+    for member in members:
+        families.setdefault(member.family, []).append(member)
+    return [entry for family in families.values() for entry in _family(family, repetitions)]
+
+
+def _family(members: Sequence[Member | Recorded], repetitions: Repetitions) -> Iterator[Json]:
+    for metric in members[0].family_metrics:
+        for entry in _EVALUATED[metric.kind](metric, members, repetitions):
+            first = {"family": members[0].family, "id": metric.id, "kind": metric.kind}
+            yield {**first, "metric": " ".join(_metrics_of(metric)), "over": metric.over, **entry}
+
+
+def _ratios(metric: FamilyMetric, members: Sequence[Member | Recorded], repetitions: Repetitions) -> Iterator[Json]:
+    entity, name = _split(metric.ratio or "")
+    for member in members:
+        why = member.why_no_reference
+        reference = repetitions.get(member.reference or "")
+        if reference is None and why is None:
+            why = f"the reference {member.reference} was not run"
+        found = ratio(repetitions[member.name], reference, entity, name) if reference is not None else None
+        yield _entry(found, why or "no seed has the metric in both runs", experiment=member.name)
+
+
+def _best(metric: FamilyMetric, members: Sequence[Member | Recorded], repetitions: Repetitions) -> Iterator[Json]:
+    found = argmax([repetitions[member.name] for member in members], metric.over or "", *_split(metric.argmax or ""))
+    value, spread = found or (None, None)
+    yield _entry(spread, "no run has the metric", value=value)
+
+
+def _crossing(metric: FamilyMetric, members: Sequence[Member | Recorded], repetitions: Repetitions) -> Iterator[Json]:
+    first, second = metric.crossover or ("", "")
+    runs = [repetitions[member.name] for member in members]
+    found = crossover(runs, metric.over or "", _split(first), _split(second))
+    if found is None:
+        yield _entry(None, "they do not cross in what was run")
+    else:
+        yield {**_entry(None, None, value=found.value), "ci95": [found.low, found.high]}
+
+
+_EVALUATED = {"ratio": _ratios, "argmax": _best, "crossover": _crossing}
+
+
+def _entry(spread: Spread | None, why: str | None, *, experiment: str | None = None, value: Any = None) -> Json:
+    return {
+        "experiment": experiment,
+        "value": value,
+        "median": spread.median if spread else None,
+        "ci95": [spread.low, spread.high] if spread else None,
+        "why": None if spread else why,
+    }
+
+
+def _metrics_of(metric: FamilyMetric) -> list[str]:
+    return [name for name in (metric.ratio, metric.argmax, *(metric.crossover or [])) if name is not None]
+
+
+def _split(metric: str) -> tuple[str, str]:
+    """``flows.bulk.goodput_bps`` is a metric of the entity ``flows.bulk``."""
+    entity, _, name = metric.rpartition(".")
+    return entity, name

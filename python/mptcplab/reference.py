@@ -1,0 +1,366 @@
+"""What is generated from the code: the JSON Schemas, the reference in the documentation, the listing of the catalogue.
+
+python -m mptcplab.reference CHECKOUT
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import yaml
+from annotated_types import Ge, Le, MaxLen, MinLen
+from pydantic.fields import FieldInfo
+
+from mptcplab import algorithms, document
+from mptcplab.catalogue import Entry, catalogue, entry_of
+from mptcplab.document import Node
+from mptcplab.experiment import Experiment, json_schema, profiles, resolved_schema
+from mptcplab.experiment.base import ONE_OR_MORE, Directions, Model, Name, Shorthand, field_texts, plain
+from mptcplab.experiment.flows import Flow
+from mptcplab.experiment.links import LinkSettings
+from mptcplab.results import metric_reference
+from mptcplab.units import Quantity
+
+_GENERATED = "<!-- Written by `make schema` from the code. -->\n\n"
+
+
+def documents() -> dict[str, str]:
+    """Every generated file of a checkout, and what it holds."""
+    entries = [entry_of(member) for member in catalogue()]
+    return {
+        "python/mptcplab/papers/index.json": _json(entries),
+        "docs/reference/catalogue.md": _GENERATED + catalogue_reference(entries),
+        "docs/schemas/description.json": _json(json_schema()),
+        "docs/schemas/experiment.json": _json(resolved_schema()),
+        "docs/reference/description.md": _GENERATED + description_reference(),
+        "docs/reference/metrics.md": _GENERATED + metric_reference(),
+        "docs/reference/algorithms.md": _GENERATED + algorithm_reference(),
+        "docs/reference/profiles.md": _GENERATED + profile_reference(),
+    }
+
+
+def write(checkout: Path) -> None:
+    """Writes the generated files of a checkout."""
+    for name, text in documents().items():
+        path = checkout / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def _inline(value: object) -> str:
+    """A value of a description on one line of YAML, as code."""
+    text = yaml.safe_dump(plain(value), default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True)
+    return f"`{text.removesuffix('...' + chr(10)).strip()}`"
+
+
+# ---- the description -------------------------------------------------------------------------------------------------
+
+_DESCRIPTION_HEAD = """\
+# The fields of a description
+
+A description is a YAML file. It begins with the fields of an [experiment](#experiment); the other sections are what
+stands below them. The [guide](../README.md#describing-an-experiment) explains them with examples.
+
+- Rates, sizes and durations have [units](../description/units-of-quantities.md).
+- *Per direction* means that the value may also be `{forward: .., backward: ..}`; a direction left out
+  keeps the default.
+- Any value may be a parameter of a [family](../description/families.md), `$name`.
+- `experiments` beside the fields of an experiment holds a list of descriptions, each merged over the rest of the file.
+- An unknown field is an error, and so is a setting that would have no effect.
+
+"""
+# Fields whose type says less than what may be written.
+_KINDS = {
+    (Flow, "cc"): "[congestion control](algorithms.md#congestion-control) or list",
+    (Flow, "scheduler"): "[scheduler](algorithms.md#scheduler) or list",
+    (Experiment, "profile"): "[profile](profiles.md), file or list",
+}
+_SCALARS: dict[Any, str] = {bool: "true or false", int: "whole number", float: "number", str: "text", Any: "anything"}
+
+
+def description_reference() -> str:
+    """The reference of the description, field by field."""
+    models = _models()
+    users = {model: [user for user in models if model in _below(user)] for model in models}
+    return _DESCRIPTION_HEAD + "\n".join(_section(model, users[model]) for model in models)
+
+
+def _models() -> list[type[Model]]:
+    """The models of a description, each after the one that first uses it."""
+    found: dict[type[Model], None] = {}
+
+    def visit(model: type[Model]) -> None:
+        if model not in found:
+            found[model] = None
+            for below in _below(model):
+                visit(below)
+
+    visit(Experiment)
+    return list(found)
+
+
+def _below(model: type[Model]) -> list[type[Model]]:
+    """The models that the fields of a model hold, and the one it has its fields from."""
+    mentioned = [part for field in _own_fields(model).values() for part in _parts(field.annotation)]
+    found: list[type[Model]] = [part for part in mentioned if inspect.isclass(part) and issubclass(part, Model)]
+    inherited: list[type[Model]] = (
+        [LinkSettings] if issubclass(model, LinkSettings) and model is not LinkSettings else []
+    )
+    return [part for part in dict.fromkeys([*inherited, *found]) if not issubclass(part, Directions)]
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """The types that a type is made of."""
+    if isinstance(annotation, type) and issubclass(annotation, Directions):
+        arguments = annotation.__pydantic_generic_metadata__["args"]
+    else:
+        arguments = get_args(annotation)
+        yield annotation
+    for argument in arguments:
+        yield from _parts(argument)
+
+
+def _own_fields(model: type[Model]) -> dict[str, FieldInfo]:
+    """The fields without those of link settings, which have a section of their own."""
+    inherited = LinkSettings.model_fields if issubclass(model, LinkSettings) and model is not LinkSettings else {}
+    return {name: field for name, field in model.model_fields.items() if name not in inherited}
+
+
+def _title(model: type[Model]) -> str:
+    """`NetworkNode` in words: `Network node`."""
+    return re.sub(r"(?<=[a-z])([A-Z])", lambda match: f" {match[1].lower()}", model.__name__)
+
+
+def _link(model: type[Model]) -> str:
+    return f"[{_title(model).lower()}](#{_title(model).lower().replace(' ', '-')})"
+
+
+def _section(model: type[Model], users: list[type[Model]]) -> str:
+    # The first paragraph is about the description, what follows is for who writes Python.
+    said = inspect.cleandoc(model.__doc__ or "").partition("\n\n")[0]
+    parts = [f"## {_title(model)}\n", f"{said}\n"]
+    if issubclass(model, Shorthand):
+        parts.append(f"May be written as just its `{model.shorthand}`.\n")
+    if users:
+        parts.append(f"Part of: {', '.join(_link(user) for user in users)}.\n")
+    if issubclass(model, LinkSettings) and model is not LinkSettings:
+        parts.append(f"All fields of {_link(LinkSettings)}, and:\n")
+    rows = [_row(model, name, field) for name, field in _own_fields(model).items()]
+    return "\n".join([*parts, _table(["field", "kind", "default", "meaning", "example"], rows)])
+
+
+def _row(model: type[Model], name: str, field: FieldInfo) -> list[str]:
+    written = field.alias or name
+    meaning = field_texts(model).get(name) or field.description or ""
+    kind = _KINDS.get((model, name)) or ("profile or list" if name == "profile" else _kind(field.annotation, field))
+    return [f"`{written}`", kind, _default(field), _sentence(meaning), _example(written, field)]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(("..", ".")) else ".")
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = plain(field.default)
+    if isinstance(field.default, Model) and not value:
+        return "its defaults"
+    return "" if value in (None, "", [], {}) else _inline(value)
+
+
+def _kind(annotation: Any, field: FieldInfo | None = None) -> str:
+    """What may be written, in words."""
+    limits = list(field.metadata) if field else []
+    if get_origin(annotation) is Annotated and annotation != Name:
+        annotation, *more = get_args(annotation)
+        limits += [limit for one in more for limit in (one.metadata if isinstance(one, FieldInfo) else [one])]
+    if annotation == Name or any(getattr(limit, "pattern", None) for limit in limits):
+        return "name"
+    if get_origin(annotation) in (Union, UnionType):
+        return _choice(get_args(annotation))
+    if get_origin(annotation) is Literal:
+        return ", ".join(f"`{choice}`" for choice in get_args(annotation))
+    if get_origin(annotation) is list:
+        return _list(_kind(get_args(annotation)[0]), limits)
+    if get_origin(annotation) is dict:
+        return "mapping" if Any in get_args(annotation) else f"names, each with its {_kind(get_args(annotation)[1])}"
+    return _simple(annotation) + _bounds(limits)
+
+
+def _choice(choices: Sequence[Any]) -> str:
+    kinds = [_kind(choice) for choice in choices if choice is not type(None) and not _is_per_direction(choice)]
+    each = "; or per direction" if any(_is_per_direction(choice) for choice in choices) else ""
+    either = " or ".join("list" if kind == f"list ({kinds[0]})" else kind for kind in kinds)
+    return either + each
+
+
+def _is_per_direction(annotation: Any) -> bool:
+    inner = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    return isinstance(inner, type) and issubclass(inner, Directions)
+
+
+def _list(item: str, limits: Sequence[Any]) -> str:
+    if ONE_OR_MORE in limits:
+        return f"{item} or list"
+    least = next((limit.min_length for limit in limits if isinstance(limit, MinLen)), None)
+    most = next((limit.max_length for limit in limits if isinstance(limit, MaxLen)), None)
+    return f"list of {least} ({item})" if least is not None and least == most else f"list ({item})"
+
+
+def _simple(annotation: Any) -> str:
+    if annotation in _SCALARS:
+        return _SCALARS[annotation]
+    if issubclass(annotation, Model):
+        return _link(annotation)
+    if issubclass(annotation, Quantity):
+        return str(annotation.summary)
+    raise TypeError(f"the reference has no words for {annotation}")
+
+
+def _bounds(limits: Sequence[Any]) -> str:
+    low = next((limit.ge for limit in limits if isinstance(limit, Ge)), None)
+    high = next((limit.le for limit in limits if isinstance(limit, Le)), None)
+    if low is None:
+        return ""
+    return f", {low} to {high}" if high is not None else f", at least {low}"
+
+
+def _example(written: str, field: FieldInfo) -> str:
+    """One way to write a field that its kind and default do not show already."""
+    types = list(_parts(field.annotation))
+    quantity = next((part for part in types if isinstance(part, type) and issubclass(part, Quantity)), None)
+    if field.examples:
+        example = field.examples[0]
+    elif quantity is not None and field.is_required():
+        example = quantity.examples[0]
+    else:
+        return ""
+    return f"`{written}: {_inline(example).strip('`')}`"
+
+
+# ---- algorithms ------------------------------------------------------------------------------------------------------
+
+_ALGORITHMS_HEAD = """\
+# Algorithms
+
+The names that `cc`, `scheduler` and `path_manager` of a [flow](description.md#flow) take. Case, hyphens and underscores
+do not matter: `RoundRobin` and `round-robin` are `round_robin`. A list is an order of preference: a back-end takes the
+first that it has, and records the substitution.
+
+A published name stands for the published formula, as it was read. `-oot` is the same in the integer arithmetic of the
+out-of-tree kernel; `x-` marks what this laboratory defined itself, because its source does not say how to compute it.
+
+"""
+
+
+def algorithm_reference() -> str:
+    """The names of congestion controls, schedulers and path managers."""
+    tables = [
+        (algorithms.CC, "cc"),
+        (algorithms.SCHEDULER, "scheduler"),
+        (algorithms.PATH_MANAGER, "path_manager"),
+    ]
+    return _ALGORITHMS_HEAD + "\n".join(_algorithm_table(family, field) for family, field in tables)
+
+
+def _algorithm_table(family: algorithms.Family, field: str) -> str:
+    default = plain(Flow.model_fields[field].default)[0]
+    rows = [
+        [f"`{name}`", ", ".join(f"`{alias}`" for alias in _other_names(family, name)), _note(name)]
+        for name in family.names
+    ]
+    head = f"## {family.kind[:1].upper()}{family.kind[1:]}\n\nField `{field}`; default `{default}`.\n\n"
+    return head + _table(["name", "also written", "note"], rows)
+
+
+def _other_names(family: algorithms.Family, name: str) -> list[str]:
+    return [alias for alias, meant in family.aliases.items() if meant == name and alias != re.sub("[-_]", "", name)]
+
+
+def _note(name: str) -> str:
+    if name.startswith("x-"):
+        return "lab-defined"
+    return "arithmetic of the out-of-tree kernel" if name.endswith("-oot") else ""
+
+
+# ---- catalogue -------------------------------------------------------------------------------------------------------
+
+_CATALOGUE_HEAD = """\
+# The catalogue
+
+The experiments of published works that come with mptcplab. `mptcplab show NAME` explains one, with what was published
+and what had to be assumed; a prefix such as `barreira2014/F.1` means all under it.
+
+"""
+
+
+def catalogue_reference(entries: Sequence[Entry]) -> str:
+    """Every experiment with its title and what it waits for."""
+    rows = [[f"`{entry['id']}`", entry["title"], ", ".join(entry["missing"])] for entry in entries]
+    return _CATALOGUE_HEAD + _table(["experiment", "title", "waits for"], rows)
+
+
+# ---- profiles --------------------------------------------------------------------------------------------------------
+
+_PROFILES_HEAD = """\
+# Profiles
+
+The named sets of defaults that come with mptcplab. Every value has its ground: where it was stated, or that it was
+assumed, and why. [How to use and write them](../description/profiles.md).
+
+"""
+
+
+@dataclass(frozen=True)
+class _Default:
+    """One value of a profile and its ground."""
+
+    field: str
+    value: object
+    ground: str
+
+
+def profile_reference() -> str:
+    """Each profile's values with their sources."""
+    return _PROFILES_HEAD + "\n".join(_profile(name) for name in profiles.shipped())
+
+
+def _profile(name: str) -> str:
+    tree = document.read(profiles.DIRECTORY / f"{name}.yaml")
+    told = [str(node.value) for node in (tree.child("title"), tree.child("source")) if node is not None]
+    rows = [[f"`{one.field}`", _inline(one.value), one.ground] for one in _defaults(tree.mapping["defaults"], ())]
+    return f"## {name}\n\n{'. '.join(told)}.\n\n" + _table(["field", "value", "ground"], rows)
+
+
+def _defaults(node: Node, path: tuple[str, ...]) -> Iterator[_Default]:
+    if "value" not in node.mapping:
+        for key, below in node.mapping.items():
+            yield from _defaults(below, (*path, key))
+        return
+    source, assumed = node.child("source"), node.child("assumed")
+    ground = str(source.value) if source is not None else f"assumed: {assumed.value if assumed else ''}"
+    yield _Default(".".join(path), node.mapping["value"].plain(), ground)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m mptcplab.reference CHECKOUT")
+    write(Path(sys.argv[1]))
