@@ -29,7 +29,7 @@ name: long
 topology: {star: {n: 9, rate: 1gbit, delay: 50us, queue: 100p}}
 flows:
   load: {pattern: incast, hosts: ["h[1-8]"], to: h9, transport: udp, app: {cbr: {rate: 500mbit, size: 1400}}}
-duration: 3600s
+duration: 200s
 """
 
 

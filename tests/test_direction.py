@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "plots": {"results", "metrics", "errors"},
     "report": {"results", "metrics", "plots", "picture", "errors", "units"},
     "runner": {"errors", "experiment", "backends", "results"},
-    "families": {"experiment", "results"},
+    "families": {"experiment", "recorded", "results"},
     "doctor": {"errors", "backends", "_core"},
     "reference": {"algorithms", "catalogue", "document", "experiment", "results", "units"},
     "cli": {
@@ -40,6 +40,7 @@ ALLOWED: dict[str, set[str]] = {
         "metrics",
         "picture",
         "plots",
+        "recorded",
         "report",
         "results",
         "runner",

@@ -12,21 +12,19 @@ if TYPE_CHECKING:
     from mptcplab.recorded import Recorded
     from mptcplab.results import Bundle
 
-    Runnable = Member | Recorded
-
 Json = dict[str, Any]
 #: Bundles of the repetitions of each member, by the member's name.
 Repetitions = Mapping[str, Sequence["Bundle"]]
 
 
-def check(member: Runnable, resolved: Resolved) -> None:
+def check(member: Member | Recorded, resolved: Resolved) -> None:
     """Refuse family metrics of entities or metrics that a member does not have. Raises SpecError."""
     for index, metric in enumerate(member.family_metrics):
         for name in _metrics_of(metric):
             check_metric(name, resolved.data, f"family.{index}.{metric.kind}")
 
 
-def evaluate(members: Sequence[Runnable], bundles: Sequence[Bundle]) -> list[Json]:
+def evaluate(members: Sequence[Member | Recorded], bundles: Sequence[Bundle]) -> list[Json]:
     """One entry per family metric, for a ratio one per member; a value that does not exist is null with the reason.
 
     Keys: ``family id kind metric over experiment value median ci95 why``; ``value`` is a parameter's.
@@ -34,20 +32,20 @@ def evaluate(members: Sequence[Runnable], bundles: Sequence[Bundle]) -> list[Jso
     repetitions: dict[str, list[Bundle]] = {member.name: [] for member in members}
     for bundle in bundles:
         repetitions[bundle.record["experiment"]].append(bundle)
-    families: dict[str, list[Runnable]] = {}
+    families: dict[str, list[Member | Recorded]] = {}
     for member in members:
         families.setdefault(member.family, []).append(member)
     return [entry for family in families.values() for entry in _family(family, repetitions)]
 
 
-def _family(members: Sequence[Runnable], repetitions: Repetitions) -> Iterator[Json]:
+def _family(members: Sequence[Member | Recorded], repetitions: Repetitions) -> Iterator[Json]:
     for metric in members[0].family_metrics:
         for entry in _EVALUATED[metric.kind](metric, members, repetitions):
             first = {"family": members[0].family, "id": metric.id, "kind": metric.kind}
             yield {**first, "metric": " ".join(_metrics_of(metric)), "over": metric.over, **entry}
 
 
-def _ratios(metric: FamilyMetric, members: Sequence[Runnable], repetitions: Repetitions) -> Iterator[Json]:
+def _ratios(metric: FamilyMetric, members: Sequence[Member | Recorded], repetitions: Repetitions) -> Iterator[Json]:
     entity, name = _split(metric.ratio or "")
     for member in members:
         why = member.why_no_reference
@@ -58,13 +56,13 @@ def _ratios(metric: FamilyMetric, members: Sequence[Runnable], repetitions: Repe
         yield _entry(found, why or "no seed has the metric in both runs", experiment=member.name)
 
 
-def _best(metric: FamilyMetric, members: Sequence[Runnable], repetitions: Repetitions) -> Iterator[Json]:
+def _best(metric: FamilyMetric, members: Sequence[Member | Recorded], repetitions: Repetitions) -> Iterator[Json]:
     found = argmax([repetitions[member.name] for member in members], metric.over or "", *_split(metric.argmax or ""))
     value, spread = found or (None, None)
     yield _entry(spread, "no run has the metric", value=value)
 
 
-def _crossing(metric: FamilyMetric, members: Sequence[Runnable], repetitions: Repetitions) -> Iterator[Json]:
+def _crossing(metric: FamilyMetric, members: Sequence[Member | Recorded], repetitions: Repetitions) -> Iterator[Json]:
     first, second = metric.crossover or ("", "")
     runs = [repetitions[member.name] for member in members]
     found = crossover(runs, metric.over or "", _split(first), _split(second))

@@ -18,7 +18,7 @@ class Recorded:
     """A resolved experiment from a file. It has what a member of a description has, all of it known already."""
 
     reference = None
-    why_no_reference = "a resolved experiment stands alone"
+    why_no_reference = "it is run without its family"
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._data = data

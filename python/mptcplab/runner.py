@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     Resolved = dict[str, Any]
 
 
+HEED_CTRL_C_S = 0.2
+
+
 @dataclass(frozen=True)
 class Job:
     """One run to be had: an experiment with one seed on one back-end."""
@@ -136,7 +139,8 @@ def _wait_for(futures: list[Future[Bundle]]) -> None:
     """Wait for all, but raise the first error as soon as it happens."""
     pending = set(futures)
     while pending:
-        finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+        # Without a timeout Ctrl-C may go unnoticed: on Windows always, elsewhere when another thread takes the signal.
+        finished, pending = wait(pending, timeout=HEED_CTRL_C_S, return_when=FIRST_COMPLETED)
         for future in finished:
             future.result()
 

@@ -20,7 +20,10 @@ def command(
     ] = None,
     as_json: As_json = False,
 ) -> None:
-    """Check every bundle: checksums, status and expectations. Exit status 1 if an expectation did not hold."""
+    """Check checksums, status and expectations.
+
+    Exit status 1 if an expectation did not hold.
+    """
     from mptcplab.cli.bundles import bundles_under
     from mptcplab.cli.outcome import print_expectations, print_not_done
     from mptcplab.cli.output import print_json, print_line, write_text

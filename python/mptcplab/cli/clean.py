@@ -14,7 +14,10 @@ def command(
     directory: Annotated[Path, typer.Argument(help="Where results are.")] = Path("results"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
 ) -> None:
-    """Remove what unfinished runs left. Runs in progress, bundles of other status and files of others stay."""
+    """Remove what unfinished runs left.
+
+    Runs in progress, bundles of other status and files of others stay.
+    """
     import shutil
 
     from mptcplab.cli.bundles import bundles_in

@@ -31,7 +31,10 @@ def command(
     report: Annotated[Path, typer.Option(help="The page.")] = Path("comparison.html"),
     as_json: As_json = False,
 ) -> None:
-    """Compare runs: a table of medians and ratios, and a page with overlays. SPECs are run first, in turns."""
+    """Compare runs: medians and ratios, and a page.
+
+    SPECs are run first, in turns; a page with overlays is written.
+    """
     bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs)
 
     from rich.markup import escape

@@ -13,7 +13,7 @@ def command(
     spec: Annotated[str | None, typer.Argument(help="Only what a name, a prefix or a file means.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """List experiments: their names, titles, and what the simulator still lacks to run them."""
+    """List experiments, and what each still waits for."""
     from rich.markup import escape
 
     from mptcplab.catalogue import listing

@@ -15,7 +15,10 @@ def command(
     out: Annotated[Path | None, typer.Option(help="The page; default report.html in the bundle's directory.")] = None,
     export: Annotated[Path | None, typer.Option(help="Also write every figure as PNG, SVG and CSV here.")] = None,
 ) -> None:
-    """Write the report of a run: one HTML page, complete in itself. Several runs side by side: mptcplab compare."""
+    """Write the report of a run: one HTML page.
+
+    It is complete in itself. Several runs side by side: mptcplab compare.
+    """
     from mptcplab.cli.bundles import one_bundle
 
     found = one_bundle(bundle)

@@ -29,7 +29,10 @@ def command(
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is done already.")] = False,
     as_json: As_json = False,
 ) -> None:
-    """Run experiments; what is done already in --out is not run again. Exit status 1: an expectation did not hold."""
+    """Run experiments, in --out only what is not done.
+
+    Exit status 1: an expectation did not hold.
+    """
     from mptcplab.cli.specs import members_of
 
     members = members_of(spec, settings)

@@ -23,7 +23,10 @@ def command(
     ] = False,
     svg: Annotated[Path | None, typer.Option(help="Write the topology as SVG into this file.")] = None,
 ) -> None:
-    """Show a description with every value and its origin, the topology, payload ceilings and the schedule."""
+    """Show a description as it was understood.
+
+    The topology, payload ceilings, the schedule, and every value with its origin.
+    """
     from mptcplab.cli.output import REMARKS, print_json
     from mptcplab.cli.specs import resolved
 

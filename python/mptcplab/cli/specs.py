@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def members_of(specs: list[str], settings: list[str] | None) -> list[Member | Recorded]:
     """All experiments that the SPECs mean, with the values of ``--set`` in place. Raises SpecError or UsageError."""
     overrides = _overrides(settings or [])
-    return [member for spec in specs for member in find(spec, overrides)]
+    return [member for spec in dict.fromkeys(specs) for member in find(spec, overrides)]
 
 
 def resolved(specs: list[str], settings: list[str] | None) -> list[Resolved]:
