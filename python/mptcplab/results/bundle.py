@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cached_property
@@ -265,6 +266,8 @@ def _write(path: Path, document: Json) -> None:
 
 
 def _sync(path: Path) -> None:
+    if sys.platform == "win32":
+        return  # a directory cannot be opened there
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -285,7 +288,7 @@ def _read(path: Path) -> Json:
 
 
 def _checksum(path: Path, *, sync: bool = False) -> str:
-    with path.open("rb") as file:
+    with path.open("r+b" if sync else "rb") as file:
         if sync:
             os.fsync(file.fileno())
         return hashlib.file_digest(file, "sha256").hexdigest()
