@@ -108,7 +108,7 @@ class BundleWriter:
     def finish(self, status: Status, **fields: Any) -> Bundle:
         """Record the end: status, further fields of run.json, and the checksum of each file. Raises BundleError."""
         try:
-            sums = {name: _checksum(self.path / name, sync=True) for name in WRITTEN if (self.path / name).exists()}
+            sums = {name: _synced_checksum(self.path / name) for name in WRITTEN if (self.path / name).exists()}
         except OSError as error:
             raise BundleError(f"{self.path}: cannot be read back: {error.strerror}") from error
         unknown = set(fields) - set(self._record)
@@ -287,8 +287,12 @@ def _read(path: Path) -> Json:
     return document
 
 
-def _checksum(path: Path, *, sync: bool = False) -> str:
-    with path.open("r+b" if sync else "rb") as file:
-        if sync:
-            os.fsync(file.fileno())
+def _synced_checksum(path: Path) -> str:
+    with path.open("r+b") as file:  # some systems sync only what may be written
+        os.fsync(file.fileno())
+    return _checksum(path)
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
