@@ -69,7 +69,7 @@ def link() -> dict[str, Figure]:
     printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
     found = re.findall(r"^test (\S+)\s.*?bench:\s+([\d,]+) ns/iter", printed, re.MULTILINE)
     return {
-        f"link-{name.split('/')[-1]}": {
+        _link_name(name.split("/")[-1]): {
             "value": int(per_iteration.replace(",", "")) / 1000,
             "unit": "ns/packet",
             "limit": 40 if "drop_tail" in name else 80,
@@ -78,6 +78,10 @@ def link() -> dict[str, Figure]:
         }
         for name, per_iteration in found
     }
+
+
+def _link_name(discipline: str) -> str:
+    return "link" if discipline == "drop_tail" else f"link-{discipline}"
 
 
 def simulator() -> dict[str, Figure]:
