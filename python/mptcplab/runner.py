@@ -79,7 +79,7 @@ def run(
 
     resolved = resolve(experiment) if isinstance(experiment, Experiment) else experiment.resolve()
     jobs = plan([resolved.data], on, seed=seed, repeat=repeat, out=Path(out))
-    return execute(jobs, _Nobody(), workers=os.cpu_count() or 1)
+    return execute(jobs, _Nobody())
 
 
 def check(experiments: Iterable[Resolved], backend_name: str) -> None:
@@ -118,13 +118,13 @@ def plan(
     ]
 
 
-def execute(jobs: Sequence[Job], observer: Observer, *, workers: int) -> list[Bundle]:
-    """Run the jobs, several at a time, and give their bundles in the order of the jobs.
+def execute(jobs: Sequence[Job], observer: Observer, *, workers: int | None = None) -> list[Bundle]:
+    """Run the jobs, several at a time (default: one per core), and give their bundles in the order of the jobs.
 
     On KeyboardInterrupt the runs in progress are stopped, their bundles say ``unfinished``, and the interrupt goes on.
     """
     stop = _Stop()
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         futures = [pool.submit(_bundle_of, job, observer, stop) for job in jobs]
         try:
             _wait_for(futures)

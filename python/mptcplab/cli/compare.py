@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,5 +74,5 @@ def _bundles(
     names = dict.fromkeys(backends) if experiments else ()
     work = [job for name in names for job in plan(experiments, name, seed=seed, repeat=repeat, out=out)]
     with progress(work) as observer:
-        done = execute(work, observer, workers=jobs or os.cpu_count() or 1)
+        done = execute(work, observer, workers=jobs)
     return [*here, *done]

@@ -49,7 +49,7 @@ def command(
         families.check(member, experiment)
     work = plan([experiment.data for experiment in experiments], on, seed=seed, repeat=repeat, out=out, fresh=fresh)
     with progress(work) as observer:
-        bundles = execute(work, observer, workers=jobs or os.cpu_count() or 1)
+        bundles = execute(work, observer, workers=jobs)
     over_families = families.evaluate(members, bundles)
     if as_json:
         print_json(summary(bundles) | ({"families": over_families} if over_families else {}))
