@@ -1,0 +1,51 @@
+//! Why a run in real time cannot start or go on.
+
+use std::io;
+
+use netlab::resolved::InvalidDirection;
+use netlab::samples::TableError;
+use thiserror::Error;
+
+/// Everything that can go wrong in this crate.
+#[derive(Debug, Error)]
+pub enum LiveError {
+    /// This machine or this user cannot do it, and what helps.
+    #[error("{what}: {remedy}")]
+    Machine {
+        /// What is missing.
+        what: String,
+        /// What to do about it.
+        remedy: String,
+    },
+    /// The system refused something.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was being done, and to what.
+        doing: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The network that was built does not do what the description says.
+    #[error("the network is not as described: {0}")]
+    Verification(String),
+    /// Something outside was not as expected; what, and where.
+    #[error("{0}")]
+    Failed(String),
+    /// The link model refuses a direction.
+    #[error(transparent)]
+    Direction(#[from] InvalidDirection),
+    /// A table cannot be written.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl LiveError {
+    /// For `map_err`: what was being done when the system refused.
+    pub(crate) fn while_<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Self {
+        let doing = doing.into();
+        move |source| Self::System {
+            doing,
+            source: source.into(),
+        }
+    }
+}

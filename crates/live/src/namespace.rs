@@ -1,0 +1,72 @@
+//! Network namespaces without names: they end with the last descriptor, socket or process in them.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::LiveError;
+use crate::sys;
+
+/// A network namespace, held by a descriptor.
+#[derive(Debug)]
+pub struct NetworkNamespace {
+    file: File,
+}
+
+/// The namespace of the calling thread; `/proc/self` would be that of the process's first thread.
+const OF_THIS_THREAD: &str = "/proc/thread-self/ns/net";
+
+impl NetworkNamespace {
+    /// A new and empty one.
+    ///
+    /// # Errors
+    /// The system refuses, for want of privileges or of memory.
+    pub fn new() -> Result<Self, LiveError> {
+        let made = thread::scope(|scope| {
+            let maker = scope.spawn(|| {
+                sys::unshare_network()?;
+                File::open(OF_THIS_THREAD)
+            });
+            maker.join().expect("it does not panic")
+        });
+        let file = made.map_err(LiveError::while_("making a network namespace"))?;
+        Ok(Self { file })
+    }
+
+    /// Moves the calling thread into it, for good: for threads that live in one host.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn enter(&self) -> Result<(), LiveError> {
+        move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))
+            .map_err(LiveError::while_("entering a network namespace"))
+    }
+
+    /// Runs something in it, in a thread of its own, and gives what it gave. Sockets and devices made there stay there.
+    ///
+    /// # Errors
+    /// The system does not let a thread in; or what was run failed.
+    pub fn run<T, F>(&self, action: F) -> Result<T, LiveError>
+    where
+        T: Send,
+        F: FnOnce() -> Result<T, LiveError> + Send,
+    {
+        thread::scope(|scope| {
+            let visitor = scope.spawn(|| {
+                self.enter()?;
+                action()
+            });
+            visitor
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+impl AsFd for NetworkNamespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}

@@ -1,0 +1,119 @@
+//! The only file with unsafe code: system calls that no safe library offers, each with a safe face.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+fn checked(status: libc::c_int) -> io::Result<libc::c_int> {
+    if status < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(status)
+}
+
+/// Gives the calling thread a new network namespace.
+pub(crate) fn unshare_network() -> io::Result<()> {
+    unshare(libc::CLONE_NEWNET)
+}
+
+/// Children that the calling thread starts from now on live in a new PID namespace; the first is its init.
+/// Afterwards this thread cannot start threads.
+pub(crate) fn unshare_pids_of_children() -> io::Result<()> {
+    unshare(libc::CLONE_NEWPID)
+}
+
+/// Gives the calling thread a mount table of its own.
+pub(crate) fn unshare_mounts() -> io::Result<()> {
+    unshare(libc::CLONE_NEWNS)
+}
+
+fn unshare(flags: libc::c_int) -> io::Result<()> {
+    // SAFETY: none of the flags used here separates the descriptors of threads from each other.
+    checked(unsafe { libc::unshare(flags) }).map(drop)
+}
+
+/// Runs `action` in the child between fork and exec. It must not allocate, lock or panic.
+pub(crate) fn before_exec<F>(command: &mut Command, action: F)
+where
+    F: FnMut() -> io::Result<()> + Send + Sync + 'static,
+{
+    // SAFETY: the callers pass only system calls.
+    unsafe { command.pre_exec(action) };
+}
+
+/// Lets the calling process be killed when the thread that started it ends.
+pub(crate) fn die_with_parent() -> io::Result<()> {
+    // SAFETY: no pointers are passed.
+    checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(drop)
+}
+
+/// Makes the calling thread run before all ordinary ones (SCHED_FIFO, lowest real-time priority).
+pub(crate) fn run_before_ordinary_threads() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the pointer is to a live value of the right type.
+    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) })
+        .map(drop)
+}
+
+/// Makes a TUN or TAP device of an open /dev/net/tun, in the namespace in which that was opened.
+pub(crate) fn attach_tun(tun: BorrowedFd<'_>, name: &str, flags: u16) -> io::Result<()> {
+    let mut request = [0_u8; size_of::<libc::ifreq>()];
+    if name.len() >= libc::IFNAMSIZ {
+        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+    }
+    request[..name.len()].copy_from_slice(name.as_bytes());
+    request[libc::IFNAMSIZ..libc::IFNAMSIZ + 2].copy_from_slice(&flags.to_ne_bytes());
+    // SAFETY: TUNSETIFF reads and writes an ifreq, and the buffer has its size.
+    checked(unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETIFF, request.as_mut_ptr()) })
+        .map(drop)
+}
+
+/// Which super-packets (`TUN_F_*`) the reader of a TUN device takes; 0 is none.
+pub(crate) fn set_tun_offload(tun: BorrowedFd<'_>, flags: u32) -> io::Result<()> {
+    let flags = libc::c_ulong::from(flags);
+    // SAFETY: the argument is a number.
+    checked(unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETOFFLOAD, flags) }).map(drop)
+}
+
+/// Reads a socket option into `value`, whose content is passed in too, and gives the length that the kernel says.
+pub(crate) fn socket_option(
+    socket: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    value: &mut [u8],
+) -> io::Result<usize> {
+    let mut length = value.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to the buffer.
+    checked(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            value.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    })?;
+    Ok(length as usize)
+}
+
+/// Sets a socket option.
+pub(crate) fn set_socket_option(
+    socket: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    value: &[u8],
+) -> io::Result<()> {
+    // SAFETY: the kernel reads as many bytes as there are.
+    checked(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            value.as_ptr().cast(),
+            value.len() as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}

@@ -1,0 +1,3 @@
+//! The protocol engine of Multipath TCP (RFC 8684), sans-IO.
+//!
+//! So far its path managers, which also drive the Linux kernel.
