@@ -4,10 +4,15 @@
 #![cfg(target_os = "linux")]
 
 mod clock;
+mod device;
 mod error;
+mod hosts;
 mod namespace;
+mod netlink;
 mod sys;
 
 pub use clock::Clock;
+pub use device::Device;
 pub use error::LiveError;
+pub use hosts::{Hosts, Tables};
 pub use namespace::NetworkNamespace;

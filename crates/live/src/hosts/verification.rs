@@ -1,0 +1,1 @@
+//! Whether the network that was built is the one that was described.
