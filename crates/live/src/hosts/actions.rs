@@ -16,7 +16,9 @@ impl Hosts {
     /// The system refuses.
     pub fn apply(&mut self, action: &Action) -> Result<(), LiveError> {
         match action {
-            Action::InterfaceDown { interface } => self.change(interface, |port| port.is_up = false),
+            Action::InterfaceDown { interface } => {
+                self.change(interface, |port| port.is_up = false)
+            }
             Action::InterfaceUp { interface } => self.change(interface, |port| port.is_up = true),
             Action::AddressRemove { interface } => {
                 self.change(interface, |port| port.has_address = false)
@@ -24,8 +26,14 @@ impl Hosts {
             Action::AddressAdd { interface } => {
                 self.change(interface, |port| port.has_address = true)
             }
-            Action::LinkDown { link, by: LinkDownBy::PortDown } => self.set_ports_down(link, true),
-            Action::LinkUp { link, by: LinkDownBy::PortDown } => self.set_ports_down(link, false),
+            Action::LinkDown {
+                link,
+                by: LinkDownBy::PortDown,
+            } => self.set_ports_down(link, true),
+            Action::LinkUp {
+                link,
+                by: LinkDownBy::PortDown,
+            } => self.set_ports_down(link, false),
             _ => Ok(()),
         }
     }

@@ -114,7 +114,9 @@ impl Layout {
             ports.push(port(interface, place, link, experiment.links[link].layer)?);
         }
         let links = experiment.links.iter();
-        let ends = links.map(|link| [port_of[&link.a], port_of[&link.b]]).collect();
+        let ends = links
+            .map(|link| [port_of[&link.a], port_of[&link.b]])
+            .collect();
         let layout = Self {
             places,
             ports,
@@ -133,11 +135,17 @@ impl Layout {
             for &index in &place.interfaces {
                 let port = &self.ports[index];
                 if RESERVED_NAMES.contains(&port.device.as_str()) {
-                    let why = format!("{}: the kernel keeps the name {} for itself; call the interface otherwise", port.id, port.device);
+                    let why = format!(
+                        "{}: the kernel keeps the name {} for itself; call the interface otherwise",
+                        port.id, port.device
+                    );
                     return Err(LiveError::Failed(why));
                 }
                 if let Some(other) = taken.insert(&port.device, &port.id) {
-                    let why = format!("{other} and {}: both would be the device {}, as a name has at most {LONGEST_NAME_BYTES} bytes; call one otherwise", port.id, port.device);
+                    let why = format!(
+                        "{other} and {}: both would be the device {}, as a name has at most {LONGEST_NAME_BYTES} bytes; call one otherwise",
+                        port.id, port.device
+                    );
                     return Err(LiveError::Failed(why));
                 }
             }
@@ -157,7 +165,9 @@ impl Layout {
 }
 
 fn index_by_id<'a>(ids: impl Iterator<Item = &'a String>) -> HashMap<String, usize> {
-    ids.enumerate().map(|(index, id)| (id.clone(), index)).collect()
+    ids.enumerate()
+        .map(|(index, id)| (id.clone(), index))
+        .collect()
 }
 
 fn places_of(experiment: &Experiment) -> Vec<PlacePlan> {
@@ -179,12 +189,7 @@ fn places_of(experiment: &Experiment) -> Vec<PlacePlan> {
     hosts.chain(nodes).collect()
 }
 
-fn port(
-    interface: &Interface,
-    place: usize,
-    link: usize,
-    layer: Layer,
-) -> Result<Port, LiveError> {
+fn port(interface: &Interface, place: usize, link: usize, layer: Layer) -> Result<Port, LiveError> {
     let ipv6 = match interface.mtu_bytes {
         SMALLEST_MTU_OF_IPV6_BYTES.. => &interface.ipv6,
         _ => &None,
@@ -204,7 +209,9 @@ fn port(
 
 /// The part behind the dot, cut to what the kernel takes.
 fn device_name(interface: &str) -> String {
-    let name = interface.split_once('.').map_or(interface, |(_, name)| name);
+    let name = interface
+        .split_once('.')
+        .map_or(interface, |(_, name)| name);
     let mut end = name.len().min(LONGEST_NAME_BYTES);
     while !name.is_char_boundary(end) {
         end -= 1;

@@ -42,9 +42,10 @@ fn parse(text: &str) -> BTreeMap<String, u64> {
             continue;
         }
         let columns = names.split_whitespace().zip(values.split_whitespace());
-        counters.extend(columns.filter_map(|(name, value)| {
-            Some((format!("{group}{name}"), value.parse().ok()?))
-        }));
+        counters.extend(
+            columns
+                .filter_map(|(name, value)| Some((format!("{group}{name}"), value.parse().ok()?))),
+        );
     }
     counters
 }

@@ -122,7 +122,10 @@ impl Hosts {
         &self,
         of: impl Fn(&Place) -> Result<T, LiveError>,
     ) -> Result<BTreeMap<String, T>, LiveError> {
-        let routed = self.places.iter().filter(|place| place.kind != PlaceKind::Switch);
+        let routed = self
+            .places
+            .iter()
+            .filter(|place| place.kind != PlaceKind::Switch);
         routed
             .map(|place| Ok((place.id.clone(), of(place)?)))
             .collect()

@@ -58,7 +58,9 @@ pub(super) struct Place {
 
 impl std::fmt::Debug for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Place").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Place")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -107,6 +109,12 @@ impl Place {
         Ok((place, devices))
     }
 
+    /// Of all its interfaces.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        let ports = self.ports.values();
+        ports.flat_map(|port| port.addresses.iter().map(|own| own.address))
+    }
+
     fn set_up(&mut self, layout: &Layout, index: usize) -> Result<(), LiveError> {
         if self.kind == PlaceKind::Switch {
             return self.set_up_bridge(layout, index);
@@ -119,7 +127,11 @@ impl Place {
             requests.extend(state.address_requests());
         }
         requests.extend(self.rule_requests());
-        requests.extend(self.ports.keys().flat_map(|&port| self.route_requests(port)));
+        requests.extend(
+            self.ports
+                .keys()
+                .flat_map(|&port| self.route_requests(port)),
+        );
         self.connection.commit(&requests)
     }
 
@@ -214,7 +226,8 @@ impl Place {
     }
 
     fn has_address(&self, source: Option<IpAddr>) -> bool {
-        let is_removed = |port: &PortState| !port.has_address && source.is_some_and(|s| port.has(s));
+        let is_removed =
+            |port: &PortState| !port.has_address && source.is_some_and(|s| port.has(s));
         !self.ports.values().any(is_removed)
     }
 
@@ -224,7 +237,10 @@ impl Place {
         port: usize,
         change: impl FnOnce(&mut PortState),
     ) -> Result<(), LiveError> {
-        let state = self.ports.get_mut(&port).expect("an interface of this place");
+        let state = self
+            .ports
+            .get_mut(&port)
+            .expect("an interface of this place");
         let (carried, had_address) = (state.carries(), state.has_address);
         change(state);
         let (carries, has_address) = (state.carries(), state.has_address);

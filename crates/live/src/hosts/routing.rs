@@ -54,17 +54,17 @@ pub(super) struct PlaceRoutes {
 }
 
 /// One direction of a path: the links in the order in which they are taken, each with the interfaces at its near and far end.
-struct Way<'a> {
+pub(super) struct Way<'a> {
     flow: &'a str,
     /// Index of the interface that has the source address.
-    source: usize,
+    pub(super) source: usize,
     /// Index of the interface that has the destination address.
-    destination: usize,
+    pub(super) destination: usize,
     hops: Vec<(usize, usize)>,
 }
 
 impl<'a> Way<'a> {
-    fn both(layout: &Layout, flow: &'a Flow, path: &Path) -> [Self; 2] {
+    pub(super) fn both(layout: &Layout, flow: &'a Flow, path: &Path) -> [Self; 2] {
         let hops: Vec<(usize, usize)> = path
             .hops
             .iter()
@@ -88,7 +88,7 @@ impl<'a> Way<'a> {
     }
 
     /// The interfaces at which hosts and routers are left, and those at which the next ones are reached.
-    fn steps(&self, layout: &Layout) -> Vec<(usize, usize)> {
+    pub(super) fn steps(&self, layout: &Layout) -> Vec<(usize, usize)> {
         let mut steps = Vec::new();
         let mut left_by = None;
         for &(near, far) in &self.hops {

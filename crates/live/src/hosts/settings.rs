@@ -80,7 +80,9 @@ pub(super) fn settings_for(kind: PlaceKind, host: Option<&Host>) -> Vec<Setting>
 
 fn fixed(settings: &[(&'static str, &str)]) -> Vec<Setting> {
     let settings = settings.iter();
-    settings.map(|&(name, value)| (name, value.to_owned())).collect()
+    settings
+        .map(|&(name, value)| (name, value.to_owned()))
+        .collect()
 }
 
 /// What the description says of a host's TCP and MPTCP.
@@ -119,7 +121,11 @@ fn of_host(host: &Host) -> Vec<Setting> {
 
 /// The three numbers of `tcp_rmem` and `tcp_wmem`.
 fn buffers((smallest, initial): (u64, u64), largest: u64) -> String {
-    format!("{} {} {largest}", smallest.min(largest), initial.min(largest))
+    format!(
+        "{} {} {largest}",
+        smallest.min(largest),
+        initial.min(largest)
+    )
 }
 
 /// Puts settings into effect in the namespace of the calling thread.

@@ -16,7 +16,10 @@ pub(super) const BRIDGE: &str = "(bridge)";
 pub(super) fn check_loops(layout: &Layout) -> Result<(), LiveError> {
     let mut leader: Vec<usize> = (0..layout.places.len()).collect();
     for ends in &layout.ends {
-        if ends.iter().any(|&end| layout.kind_at(end) != PlaceKind::Switch) {
+        if ends
+            .iter()
+            .any(|&end| layout.kind_at(end) != PlaceKind::Switch)
+        {
             continue;
         }
         let [a, b] = ends.map(|end| leader_of(&mut leader, layout.ports[end].place));

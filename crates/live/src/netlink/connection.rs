@@ -48,8 +48,9 @@ impl Connection {
     /// # Errors
     /// The system refuses a socket.
     pub(crate) fn open(owner: &str) -> Result<Self, LiveError> {
-        let socket = Self::socket()
-            .map_err(LiveError::while_(format!("{owner}: opening a netlink socket")))?;
+        let socket = Self::socket().map_err(LiveError::while_(format!(
+            "{owner}: opening a netlink socket"
+        )))?;
         Ok(Self {
             socket,
             owner: owner.to_owned(),
@@ -103,7 +104,13 @@ impl Connection {
 
     /// Only the last is acknowledged; errors come anyway.
     fn commit_batch(&mut self, batch: &[Request]) -> Result<Option<LiveError>, LiveError> {
-        let flags = |position| if position + 1 == batch.len() { NLM_F_ACK } else { 0 };
+        let flags = |position| {
+            if position + 1 == batch.len() {
+                NLM_F_ACK
+            } else {
+                0
+            }
+        };
         let first = self.send(batch, flags)?;
         let last = self.last_sequence;
         let mut refused: Option<LiveError> = None;
@@ -156,7 +163,10 @@ impl Connection {
     ///
     /// # Errors
     /// The kernel refuses, or the connection fails.
-    pub(crate) fn dump(&mut self, request: &Request) -> Result<Vec<RouteNetlinkMessage>, LiveError> {
+    pub(crate) fn dump(
+        &mut self,
+        request: &Request,
+    ) -> Result<Vec<RouteNetlinkMessage>, LiveError> {
         let asked = self.send(std::slice::from_ref(request), |_| NLM_F_DUMP)?;
         let mut rows = Vec::new();
         loop {
@@ -209,7 +219,11 @@ impl Connection {
     }
 
     fn refusal(&self, request: &Request, error: &ErrorMessage) -> LiveError {
-        let doing = format!("{}: {}", self.owner, describe(&request.message, &self.names));
+        let doing = format!(
+            "{}: {}",
+            self.owner,
+            describe(&request.message, &self.names)
+        );
         LiveError::while_(doing)(error_of(error))
     }
 }
@@ -249,7 +263,9 @@ fn error_of(error: &ErrorMessage) -> io::Error {
         .map(|nla| {
             let mut text = vec![0; nla.value_len()];
             nla.emit_value(&mut text);
-            String::from_utf8_lossy(&text).trim_end_matches('\0').to_owned()
+            String::from_utf8_lossy(&text)
+                .trim_end_matches('\0')
+                .to_owned()
         });
     match text {
         Some(text) if !text.is_empty() => io::Error::new(plain.kind(), format!("{plain}: {text}")),

@@ -268,7 +268,10 @@ impl Route {
             Some(NextHop { gateway: None, .. }) => (RouteType::Unicast, RouteScope::Link),
             Some(_) => (RouteType::Unicast, RouteScope::Universe),
         };
-        if self.next_hop.is_some_and(|next_hop| next_hop.gateway.is_some()) {
+        if self
+            .next_hop
+            .is_some_and(|next_hop| next_hop.gateway.is_some())
+        {
             // The gateway is on the link whatever the other tables say.
             header.flags = RouteFlags::Onlink;
         }
@@ -308,12 +311,18 @@ pub(crate) fn look_up(source: IpAddr, destination: IpAddr, arrived_by: Option<u3
     message.header.address_family = family_of(source);
     message.header.source_prefix_length = bits(source);
     message.header.destination_prefix_length = bits(destination);
-    message.header.flags = RouteFlags::LookupTable | RouteFlags::FibMatch;
+    // For IPv6 the kernel tells the table anyway, and refuses to be asked.
+    message.header.flags = match source {
+        IpAddr::V4(_) => RouteFlags::LookupTable | RouteFlags::FibMatch,
+        IpAddr::V6(_) => RouteFlags::FibMatch,
+    };
     message.attributes = vec![
         RouteAttribute::Destination(destination.into()),
         RouteAttribute::Source(source.into()),
     ];
-    message.attributes.extend(arrived_by.map(RouteAttribute::Iif));
+    message
+        .attributes
+        .extend(arrived_by.map(RouteAttribute::Iif));
     Request::new(0, RouteNetlinkMessage::GetRoute(message))
 }
 

@@ -80,7 +80,10 @@ fn address_text(row: &AddressMessage, names: &DeviceNames) -> String {
         _ => None,
     });
     let (local, length) = (local.unwrap_or_default(), row.header.prefix_len);
-    format!("address {local}/{length} dev {}", names.of(row.header.index))
+    format!(
+        "address {local}/{length} dev {}",
+        names.of(row.header.index)
+    )
 }
 
 fn neighbour_text(row: &NeighbourMessage, names: &DeviceNames) -> String {
@@ -160,10 +163,11 @@ impl RouteRow {
                 RouteAttribute::Iif(index) => found.arrived_by = Some(*index),
                 RouteAttribute::Table(table) => found.table = *table,
                 RouteAttribute::Metrics(metrics) => {
-                    found.initial_window_segments = metrics.iter().find_map(|metric| match metric {
-                        RouteMetric::InitCwnd(segments) => Some(*segments),
-                        _ => None,
-                    });
+                    found.initial_window_segments =
+                        metrics.iter().find_map(|metric| match metric {
+                            RouteMetric::InitCwnd(segments) => Some(*segments),
+                            _ => None,
+                        });
                 }
                 _ => {}
             }
@@ -173,7 +177,8 @@ impl RouteRow {
 
     /// The kernel gives every device a route for IPv6 multicast.
     pub(crate) fn is_multicast(&self) -> bool {
-        self.destination.is_some_and(|address| address.is_multicast())
+        self.destination
+            .is_some_and(|address| address.is_multicast())
     }
 }
 
@@ -202,7 +207,9 @@ pub(crate) fn route_text(row: &RouteMessage, names: &DeviceNames) -> String {
     add("iif", found.arrived_by.map(|index| names.of(index)));
     add("via", found.gateway.map(|address| address.to_string()));
     // The kernel shows what is unreachable as a route by the loopback device.
-    let device = found.device.filter(|_| row.header.kind != RouteType::Unreachable);
+    let device = found
+        .device
+        .filter(|_| row.header.kind != RouteType::Unreachable);
     add("dev", device.map(|index| names.of(index)));
     let table = (found.table != 0).then(|| table_text(found.table));
     add("table", table);
