@@ -3,11 +3,13 @@
 //! Everything that a run makes is held by descriptors and threads of this process and ends with it.
 #![cfg(target_os = "linux")]
 
+mod capabilities;
 mod clock;
 mod error;
 mod namespace;
 mod sys;
 
+pub use capabilities::{Kernel, check};
 pub use clock::Clock;
 pub use error::LiveError;
 pub use namespace::NetworkNamespace;

@@ -117,6 +117,9 @@ impl<'a> Capabilities<'a> {
         let first_hop = host.first_hop.name();
         let first_hop = self.unless_there(&format!("{place}.first_hop"), "first_hop", first_hop);
         missing.extend(stack.into_iter().chain(first_hop));
+        if host.one_at_a_time {
+            missing.extend(self.unless_possible(format!("{place}.one_at_a_time"), "one_at_a_time"));
+        }
     }
 
     fn check_link(&self, link: &Link, missing: &mut Vec<Missing>) {

@@ -47,6 +47,7 @@ const TABLE: &[Capability] = &[
         "stack userspace",
         "our stack in real time needs the userspace back-end",
     ),
+    Capability::lacks("one_at_a_time", NEEDS_ENGINE),
     Capability::has("first_hop network"),
     Capability::lacks(
         "first_hop host",
