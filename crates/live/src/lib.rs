@@ -3,6 +3,7 @@
 //! Everything that a run makes is held by descriptors and threads of this process and ends with it.
 #![cfg(target_os = "linux")]
 
+mod capabilities;
 mod clock;
 mod device;
 mod error;
@@ -11,6 +12,7 @@ mod namespace;
 mod netlink;
 mod sys;
 
+pub use capabilities::{Kernel, check};
 pub use clock::Clock;
 pub use device::Device;
 pub use error::LiveError;
