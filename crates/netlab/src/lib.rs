@@ -4,6 +4,7 @@
 
 pub mod capabilities;
 pub mod link;
+pub mod links;
 pub mod resolved;
 pub mod rng;
 pub mod samples;
