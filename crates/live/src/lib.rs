@@ -6,6 +6,7 @@
 mod capabilities;
 mod clock;
 mod device;
+mod emulator;
 mod error;
 mod hosts;
 mod namespace;
@@ -15,6 +16,10 @@ mod sys;
 pub use capabilities::{Kernel, check};
 pub use clock::Clock;
 pub use device::Device;
+pub use emulator::{
+    DirectionState, Emulator, EmulatorSummary, InterfaceState, LATENESS_BOUND_NS, LatenessSummary,
+    NetworkState, STANDSTILL_BOUND_NS,
+};
 pub use error::LiveError;
 pub use hosts::{Hosts, Tables};
 pub use namespace::NetworkNamespace;

@@ -11,3 +11,4 @@ pub mod samples;
 pub mod schedule;
 pub mod sim;
 pub mod time;
+pub mod trace;
