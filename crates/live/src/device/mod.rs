@@ -20,23 +20,29 @@ impl Device {
     /// # Errors
     /// The system refuses.
     pub fn tun(namespace: &NetworkNamespace, name: &str, layer: Layer) -> Result<Self, LiveError> {
+        namespace.run(|| Self::tun_in_this_thread(name, layer))
+    }
+
+    /// Makes one in the namespace of the calling thread.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(crate) fn tun_in_this_thread(name: &str, layer: Layer) -> Result<Self, LiveError> {
         let kind = match layer {
             Layer::Two => libc::IFF_TAP,
             Layer::Three => libc::IFF_TUN,
         };
+        let made = || {
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .custom_flags(libc::O_NONBLOCK)
+                .open("/dev/net/tun")?;
+            sys::attach_tun(file.as_fd(), name, (kind | libc::IFF_NO_PI) as u16)?;
+            Ok(file)
+        };
         let doing = format!("making device {name}");
-        let file = namespace.run(|| {
-            let made = || {
-                let file = OpenOptions::new()
-                    .read(true)
-                    .write(true)
-                    .custom_flags(libc::O_NONBLOCK)
-                    .open("/dev/net/tun")?;
-                sys::attach_tun(file.as_fd(), name, (kind | libc::IFF_NO_PI) as u16)?;
-                Ok(file)
-            };
-            made().map_err(LiveError::while_::<std::io::Error>(doing))
-        })?;
+        let file = made().map_err(LiveError::while_::<std::io::Error>(doing))?;
         Ok(Self { file })
     }
 }
