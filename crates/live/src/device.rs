@@ -35,25 +35,27 @@ impl Device {
     /// # Errors
     /// There is no /dev/net/tun, or it is closed to this user; the name is taken or too long.
     pub fn tun(namespace: &NetworkNamespace, name: &str, layer: Layer) -> Result<Self, LiveError> {
-        let file = namespace.run(|| {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .custom_flags(libc::O_NONBLOCK)
-                .open("/dev/net/tun")
-                .map_err(|error| LiveError::Machine {
-                    what: format!("/dev/net/tun cannot be opened ({error})"),
-                    remedy: "load the module (`modprobe tun`) and run as root".to_owned(),
-                })?;
-            let kind = match layer {
-                Layer::Two => libc::IFF_TAP,
-                Layer::Three => libc::IFF_TUN,
-            };
-            let flags = kind | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
-            sys::attach_tun(file.as_fd(), name, flags as u16)
-                .map_err(LiveError::while_(format!("making device {name}")))?;
-            Ok(file)
-        })?;
+        namespace.run(|| Self::tun_in_this_thread(name, layer))
+    }
+
+    /// Makes one in the namespace of the calling thread.
+    pub(crate) fn tun_in_this_thread(name: &str, layer: Layer) -> Result<Self, LiveError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open("/dev/net/tun")
+            .map_err(|error| LiveError::Machine {
+                what: format!("/dev/net/tun cannot be opened ({error})"),
+                remedy: "load the module (`modprobe tun`) and run as root".to_owned(),
+            })?;
+        let kind = match layer {
+            Layer::Two => libc::IFF_TAP,
+            Layer::Three => libc::IFF_TUN,
+        };
+        let flags = kind | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+        sys::attach_tun(file.as_fd(), name, flags as u16)
+            .map_err(LiveError::while_(format!("making device {name}")))?;
         Ok(Self { file, layer })
     }
 

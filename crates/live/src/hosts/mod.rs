@@ -11,6 +11,7 @@ mod verification;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::thread;
 
 use netlab::resolved::Experiment;
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
@@ -18,12 +19,16 @@ use serde::Serialize;
 
 use addresses::{Layout, PlaceKind};
 use place::Place;
+use routing::PlaceRoutes;
 
 use crate::netlink::{RouteRow, dump_routes, dump_rules, route_text, rule_text};
 use crate::{Device, LiveError, NetworkNamespace};
 
 /// The kernel's table of addresses that are its own.
 const LOCAL_TABLE: u32 = 255;
+
+/// Threads that remove devices: the kernel lets them wait for the same grace periods.
+const REMOVERS: usize = 16;
 
 /// The rules and routes of one host or router, as ip(8) shows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -63,18 +68,8 @@ impl Hosts {
         let layout = Layout::new(experiment)?;
         switches::check_loops(&layout)?;
         let routes = routing::plan(experiment, &layout)?;
-        let mut places = Vec::with_capacity(layout.places.len());
-        let mut devices: Vec<Option<Device>> = layout.ports.iter().map(|_| None).collect();
-        for (index, routes) in routes.into_iter().enumerate() {
-            let host = layout.places[index].host;
-            let host = host.map(|host| &experiment.hosts[host]);
-            let (place, made) = Place::build(&layout, index, host, routes)?;
-            places.push(place);
-            for (port, device) in made {
-                devices[port] = Some(device);
-            }
-        }
-        let devices = devices.into_iter().flatten().collect();
+        let build = || build_places(experiment, &layout, routes);
+        let (places, devices) = in_one_thread(build)?;
         Ok((Self { layout, places }, devices))
     }
 
@@ -102,11 +97,9 @@ impl Hosts {
     /// # Errors
     /// They cannot be read.
     pub fn settings(&self) -> Result<BTreeMap<String, BTreeMap<String, String>>, LiveError> {
-        self.each(|place| {
+        self.in_each(|place| {
             let is_host = place.kind == PlaceKind::Host;
-            place
-                .namespace
-                .run(|| settings::in_effect(&place.id, &place.settings, is_host))
+            settings::in_effect(&place.id, &place.settings, is_host)
         })
     }
 
@@ -115,20 +108,26 @@ impl Hosts {
     /// # Errors
     /// They cannot be read.
     pub fn counters(&self) -> Result<BTreeMap<String, BTreeMap<String, u64>>, LiveError> {
-        self.each(|place| place.namespace.run(|| counters::read(&place.id)))
+        self.in_each(|place| counters::read(&place.id))
     }
 
-    fn each<T>(
+    /// Runs something in the namespace of every host and router.
+    fn in_each<T: Send>(
         &self,
-        of: impl Fn(&Place) -> Result<T, LiveError>,
+        action: impl Fn(&Place) -> Result<T, LiveError> + Sync,
     ) -> Result<BTreeMap<String, T>, LiveError> {
-        let routed = self
-            .places
-            .iter()
-            .filter(|place| place.kind != PlaceKind::Switch);
-        routed
-            .map(|place| Ok((place.id.clone(), of(place)?)))
-            .collect()
+        in_one_thread(|| {
+            let routed = self
+                .places
+                .iter()
+                .filter(|place| place.kind != PlaceKind::Switch);
+            routed
+                .map(|place| {
+                    place.namespace.enter()?;
+                    Ok((place.id.clone(), action(place)?))
+                })
+                .collect()
+        })
     }
 
     /// The rules and routes that the kernel has now, by host or router.
@@ -150,7 +149,17 @@ impl Hosts {
     /// # Errors
     /// The system refuses.
     pub fn remove_devices(&mut self) -> Result<(), LiveError> {
-        self.places.iter_mut().try_for_each(Place::remove_devices)
+        let share = self.places.len().div_ceil(REMOVERS).max(1);
+        thread::scope(|scope| {
+            let removers: Vec<_> = self
+                .places
+                .chunks_mut(share)
+                .map(|places| scope.spawn(|| places.iter_mut().try_for_each(Place::remove_devices)))
+                .collect();
+            removers
+                .into_iter()
+                .try_for_each(|remover| remover.join().expect("it does not panic"))
+        })
     }
 }
 
@@ -159,6 +168,36 @@ impl Drop for Hosts {
         // Best effort: without this request they end too, only later.
         let _ = self.remove_devices();
     }
+}
+
+/// For what moves from namespace to namespace, which the caller's thread must not.
+fn in_one_thread<T: Send>(action: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let visitor = scope.spawn(action);
+        visitor
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Takes the calling thread from namespace to namespace.
+fn build_places(
+    experiment: &Experiment,
+    layout: &Layout,
+    routes: Vec<PlaceRoutes>,
+) -> Result<(Vec<Place>, Vec<Device>), LiveError> {
+    let mut places = Vec::with_capacity(layout.places.len());
+    let mut devices: Vec<Option<Device>> = layout.ports.iter().map(|_| None).collect();
+    for (index, routes) in routes.into_iter().enumerate() {
+        let host = layout.places[index].host;
+        let host = host.map(|host| &experiment.hosts[host]);
+        let (place, made) = Place::build(layout, index, host, routes)?;
+        places.push(place);
+        for (port, device) in made {
+            devices[port] = Some(device);
+        }
+    }
+    Ok((places, devices.into_iter().flatten().collect()))
 }
 
 fn tables_of(place: &mut Place) -> Result<Tables, LiveError> {

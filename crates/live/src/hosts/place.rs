@@ -65,7 +65,7 @@ impl std::fmt::Debug for Place {
 }
 
 impl Place {
-    /// Gives the place, and the devices of its interfaces with their indices.
+    /// Gives the place, and the devices of its interfaces with their indices. Afterwards the calling thread is in its namespace.
     pub(super) fn build(
         layout: &Layout,
         index: usize,
@@ -73,17 +73,15 @@ impl Place {
         routes: PlaceRoutes,
     ) -> Result<(Self, Vec<(usize, Device)>), LiveError> {
         let plan = &layout.places[index];
-        let namespace = Arc::new(NetworkNamespace::new()?);
+        let namespace = Arc::new(NetworkNamespace::new_around_this_thread()?);
         let settings = settings::settings_for(plan.kind, host);
-        let mut connection = namespace.run(|| {
-            settings::write(&plan.id, &settings)?;
-            Connection::open(&plan.id)
-        })?;
+        settings::write(&plan.id, &settings)?;
+        let mut connection = Connection::open(&plan.id)?;
         let mut devices = Vec::with_capacity(plan.interfaces.len());
         let mut ports = BTreeMap::new();
         for &port in &plan.interfaces {
             let described = &layout.ports[port];
-            let device = Device::tun(&namespace, &described.device, described.layer)?;
+            let device = Device::tun_in_this_thread(&described.device, described.layer)?;
             devices.push((port, device));
             let state = PortState {
                 device: connection.index_of(&described.device)?,
