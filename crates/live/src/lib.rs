@@ -7,6 +7,7 @@ mod clock;
 mod error;
 mod namespace;
 mod sys;
+pub mod traffic;
 
 pub use clock::Clock;
 pub use error::LiveError;
