@@ -54,9 +54,8 @@ pub fn why_refused(experiment: &Experiment, flow: &Flow) -> Option<String> {
         );
         (bytes < header_bytes).then_some(why)
     };
-    let not_zero = |what: &str, value: u64| {
-        (value == 0).then(|| format!("{what} must be more than 0"))
-    };
+    let not_zero =
+        |what: &str, value: u64| (value == 0).then(|| format!("{what} must be more than 0"));
     let is_udp = flow.transport == Transport::Udp;
     match flow.app {
         Application::Cbr { size_bytes, .. } => too_small("a piece", size_bytes.into()),
@@ -221,8 +220,10 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         let sending = Arc::clone(&record);
         let sender: MakeTask = Box::new(move || {
             let socket = datagram_sender(addresses)?;
-            connect(&socket, &addresses.target)
-                .map_err(LiveError::while_(format!("sending to {}", addresses.target)))?;
+            connect(&socket, &addresses.target).map_err(LiveError::while_(format!(
+                "sending to {}",
+                addresses.target
+            )))?;
             Ok(Box::new(DatagramSender::new(sending, socket, pace, count)) as Box<dyn Task>)
         });
         let receiver: MakeTask = Box::new(move || {
@@ -348,9 +349,7 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
                 }) as Box<dyn Task>);
             }
             let end = ends.end(side);
-            Ok(Box::new(Opener::new(
-                at, addresses, owner, record, socket, end,
-            )) as Box<dyn Task>)
+            Ok(Box::new(Opener::new(at, addresses, owner, record, socket, end)) as Box<dyn Task>)
         })
     }
 
@@ -404,7 +403,9 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|error| error.at(&format!("host {host}, {name}")))
         });
-        self.plan.groups.push((namespace, "traffic".to_owned(), make));
+        self.plan
+            .groups
+            .push((namespace, "traffic".to_owned(), make));
     }
 
     /// From the path's local interface to its remote one.

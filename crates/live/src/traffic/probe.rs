@@ -306,7 +306,9 @@ impl StreamProbe {
             progress(recv(socket, &mut buffer[..], RecvFlags::empty()))?
         {
             if count == 0 {
-                return Err(io::Error::other("the connection was closed by the other side"));
+                return Err(io::Error::other(
+                    "the connection was closed by the other side",
+                ));
             }
             let now = clock.now();
             for header in self.answers.take(&buffer[..count]) {

@@ -105,7 +105,6 @@ impl FlowRecord {
         }
     }
 
-
     pub(super) fn is_finite(&self) -> bool {
         self.is_finite
     }

@@ -41,11 +41,7 @@ impl Remaining {
     }
 
     /// Receives some of it, and says how much; 0 if the other side has closed.
-    fn receive(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        buffer: &mut [u8],
-    ) -> io::Result<Progress<u64>> {
+    fn receive(&mut self, socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Progress<u64>> {
         let size = self.0.min(buffer.len() as u64) as usize;
         let received = recv(socket, &mut buffer[..size], RecvFlags::empty());
         Ok(match progress(received)? {

@@ -51,7 +51,8 @@ impl Journal for TransferJournal {
 
     fn note_failure(&self, error: String) {
         let number = self.number;
-        self.flow.note_failure(format!("transfer {number}: {error}"));
+        self.flow
+            .note_failure(format!("transfer {number}: {error}"));
     }
 }
 

@@ -10,7 +10,7 @@ use rustix::net::{
     AddressFamily, Protocol, SocketFlags, SocketType, bind, ipproto, listen, socket_with, sockopt,
 };
 
-use super::{StreamEnd, FlowSocket};
+use super::{FlowSocket, StreamEnd};
 use crate::LiveError;
 
 /// A bound that hosts may lower (`net.core.somaxconn`).
@@ -68,8 +68,9 @@ pub(super) fn stream_socket(address: IpAddr, kind: &StreamKind) -> Result<OwnedF
     let cc = &kind.congestion_control;
     sockopt::set_tcp_congestion(&made, cc).map_err(|source| LiveError::Machine {
         what: format!("congestion control {cc:?} cannot be set: {source}"),
-        remedy: "choose one of /proc/sys/net/ipv4/tcp_available_congestion_control, or load its module"
-            .to_owned(),
+        remedy:
+            "choose one of /proc/sys/net/ipv4/tcp_available_congestion_control, or load its module"
+                .to_owned(),
     })?;
     set_nodelay(&made).map_err(LiveError::while_("setting TCP_NODELAY"))?;
     Ok(made)

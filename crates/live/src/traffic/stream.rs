@@ -5,9 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use netlab::time::Nanos;
-use rustix::net::{
-    RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg, shutdown,
-};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg, shutdown};
 
 use super::connection::{End, Progress, progress};
 use super::pacing::Pace;

@@ -1,8 +1,8 @@
 //! Threads that live in a host and carry out tasks; nothing in them ever blocks but one wait, which a stop ends.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::mpsc;
 use std::sync::Arc;
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use netlab::time::{NANOS_PER_SECOND, Nanos};
@@ -73,9 +73,12 @@ pub(super) trait Task: Send {
 pub(super) type MakeTasks =
     Box<dyn FnOnce() -> Result<Vec<Box<dyn Task>>, LiveError> + Send + 'static>;
 
+/// What a thread had not finished. It is kept until all threads have stopped: closing its sockets would look like failures to the others.
+type Left = Vec<Box<dyn Task>>;
+
 /// All threads of a run's traffic.
 pub(super) struct Workers {
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<JoinHandle<Left>>,
     begin: Vec<mpsc::Sender<Clock>>,
     stop: Arc<OwnedFd>,
 }
@@ -125,8 +128,9 @@ impl Workers {
             let is_told = ready.send(answer).is_ok();
             drop(ready);
             // A closed channel is a run that never began.
-            if let (true, Ok(clock)) = (is_told, clock.recv()) {
-                run(tasks, clock, stop.as_fd());
+            match (is_told, clock.recv()) {
+                (true, Ok(clock)) => run(tasks, clock, stop.as_fd()),
+                _ => tasks,
             }
         });
         let thread = thread.map_err(LiveError::while_("starting a thread for traffic"))?;
@@ -152,18 +156,13 @@ impl Workers {
         // The counter stays above 0, so that every thread sees it.
         rustix::io::write(&self.stop, &1_u64.to_ne_bytes())
             .map_err(LiveError::while_("stopping the traffic"))?;
-        let mut panicked = Vec::new();
-        for thread in self.threads.drain(..) {
-            let name = thread.thread().name().unwrap_or_default().to_owned();
-            if thread.join().is_err() {
-                panicked.push(name);
-            }
+        let left: Vec<_> = self.threads.drain(..).map(JoinHandle::join).collect();
+        match left.iter().filter(|left| left.is_err()).count() {
+            0 => Ok(()),
+            count => Err(LiveError::Failed(format!(
+                "{count} threads of the traffic panicked"
+            ))),
         }
-        if panicked.is_empty() {
-            return Ok(());
-        }
-        let names = panicked.join(", ");
-        Err(LiveError::Failed(format!("threads of traffic panicked: {names}")))
     }
 }
 
@@ -186,7 +185,8 @@ impl Waiting {
     }
 }
 
-fn run(tasks: Vec<Box<dyn Task>>, clock: Clock, stop: BorrowedFd<'_>) {
+/// Carries out tasks until it is stopped; gives back what is left of them.
+fn run(tasks: Vec<Box<dyn Task>>, clock: Clock, stop: BorrowedFd<'_>) -> Left {
     // Otherwise the kernel may deliver timeouts 50 microseconds late, to save wake-ups. Without it times are only less exact.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let at_once = |task| Waiting {
@@ -212,13 +212,17 @@ fn run(tasks: Vec<Box<dyn Task>>, clock: Clock, stop: BorrowedFd<'_>) {
         });
         waiting.extend(turn.spawned.drain(..).map(at_once));
     }
+    waiting.into_iter().map(|waiting| waiting.task).collect()
 }
 
 /// Which tasks can go on; `None` if all shall stop.
 fn wait_for_any(waiting: &[Waiting], clock: Clock, stop: BorrowedFd<'_>) -> Option<Vec<bool>> {
     let mut descriptors = vec![PollFd::from_borrowed_fd(stop, PollFlags::IN)];
     descriptors.extend(waiting.iter().filter_map(Waiting::descriptor));
-    let first = waiting.iter().filter_map(|waiting| waiting.wait.until).min();
+    let first = waiting
+        .iter()
+        .filter_map(|waiting| waiting.wait.until)
+        .min();
     let timeout = first.map(|at| {
         let left = clock.until(at).as_nanos() as u64;
         Timespec {
