@@ -52,4 +52,21 @@ impl LiveError {
             source: source.into(),
         }
     }
+
+    /// The same, with the place where it happened in front.
+    pub(crate) fn at(self, place: &str) -> Self {
+        match self {
+            Self::Machine { what, remedy } => Self::Machine {
+                what: format!("{place}: {what}"),
+                remedy,
+            },
+            Self::System { doing, source } => Self::System {
+                doing: format!("{place}: {doing}"),
+                source,
+            },
+            Self::Verification(what) => Self::Verification(format!("{place}: {what}")),
+            Self::Failed(what) => Self::Failed(format!("{place}: {what}")),
+            error @ (Self::Direction(_) | Self::Table(_)) => error,
+        }
+    }
 }

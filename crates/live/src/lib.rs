@@ -12,6 +12,7 @@ mod hosts;
 mod namespace;
 mod netlink;
 mod sys;
+pub mod traffic;
 
 pub use capabilities::{Kernel, check};
 pub use clock::Clock;
