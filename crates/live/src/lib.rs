@@ -3,11 +3,18 @@
 //! Everything that a run makes is held by descriptors and threads of this process and ends with it.
 #![cfg(target_os = "linux")]
 
+mod capabilities;
 mod clock;
+mod device;
 mod error;
+mod hosts;
 mod namespace;
+mod netlink;
 mod sys;
 
+pub use capabilities::{Kernel, check};
 pub use clock::Clock;
+pub use device::Device;
 pub use error::LiveError;
+pub use hosts::{Hosts, Tables};
 pub use namespace::NetworkNamespace;

@@ -306,7 +306,9 @@ fn a_port_that_is_not_there_cannot_go_down() {
 fn what_is_listed_as_missing_is_what_check_refuses() {
     let listed = capabilities().iter();
     let listed = listed.filter(|capability| capability.missing_because.is_some());
-    let listed: Vec<_> = listed.map(|capability| capability.feature).collect();
+    let listed: Vec<_> = listed
+        .map(|capability| capability.feature.clone())
+        .collect();
     let mut refused = Vec::new();
     let mut ask = |prefix: &str, change: &dyn Fn(&mut Value)| {
         let features = missing_after(change);
