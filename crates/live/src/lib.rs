@@ -10,6 +10,7 @@ mod error;
 mod hosts;
 mod namespace;
 mod netlink;
+mod path_manager;
 mod sys;
 
 pub use capabilities::{Kernel, check};
@@ -18,3 +19,4 @@ pub use device::Device;
 pub use error::LiveError;
 pub use hosts::{Hosts, Tables};
 pub use namespace::NetworkNamespace;
+pub use path_manager::{End, PathEvent, PathManagers, What};
