@@ -11,6 +11,7 @@ mod error;
 mod hosts;
 mod namespace;
 mod netlink;
+mod path_manager;
 mod sys;
 pub mod traffic;
 
@@ -24,3 +25,4 @@ pub use emulator::{
 pub use error::LiveError;
 pub use hosts::{Hosts, Tables};
 pub use namespace::NetworkNamespace;
+pub use path_manager::{End, PathEvent, PathManagers, What};
