@@ -16,7 +16,7 @@ const FIXED: &[Capability] = &[
     Capability::has("app bulk"),
     Capability::has("app request_response"),
     Capability::has("app short_flows"),
-    Capability::lacks("app streaming", "arrives with the protocol engine"),
+    Capability::has("app streaming"),
     Capability::has("app iperf3"),
     Capability::has("app command"),
     Capability::has("action interface_down"),
