@@ -67,6 +67,11 @@ class Backend(Protocol):
     """A way to run experiments."""
 
     name: str
+    #: Whether a run takes as long as it says; such runs disturb each other and go one at a time.
+    in_real_time: bool
+
+    def ready(self) -> None:
+        """Raise what keeps it from running anything here: Unsupported, or PrivilegeError with the remedy."""
 
     def probe(self) -> list[Capability]:
         """What this back-end can do on this machine."""

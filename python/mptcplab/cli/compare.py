@@ -27,6 +27,9 @@ def command(
     repeat: Repeat = 1,
     out: Out = Path("results"),
     jobs: Jobs = None,
+    native: Annotated[
+        bool, typer.Option("--native", help="From lists, each back-end's first choice, not the first that all have.")
+    ] = False,
     report: Annotated[Path, typer.Option(help="The page.")] = Path("comparison.html"),
     as_json: As_json = False,
 ) -> None:
@@ -34,7 +37,7 @@ def command(
 
     SPECs are run first, in turns; a page with overlays is written.
     """
-    bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs)
+    bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs, native=native)
 
     from rich.markup import escape
 
@@ -60,6 +63,8 @@ def _bundles(
     repeat: int,
     out: Path,
     jobs: int | None,
+    *,
+    native: bool,
 ) -> list[Bundle]:
     """The bundles of the directories named, and those of the SPECs, run where they are not there yet."""
     from mptcplab.cli.bundles import bundles_under
@@ -71,8 +76,9 @@ def _bundles(
     specs = [word for word in what if not Path(word).is_dir()]
     experiments = [experiment.data for experiment in resolved(specs, settings)]
     here = bundles_under(directories)
-    names = dict.fromkeys(backends) if experiments else ()
-    work = [job for name in names for job in plan(experiments, name, seed=seed, repeat=repeat, out=out)]
+    names = list(dict.fromkeys(backends)) if experiments else []
+    among = [] if native else names
+    work = [job for name in names for job in plan(experiments, name, seed=seed, repeat=repeat, out=out, among=among)]
     with progress(work) as observer:
         done = execute(work, observer, workers=jobs)
     return [*here, *done]

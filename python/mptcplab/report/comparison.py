@@ -42,12 +42,14 @@ def arms_of(bundles: Sequence[Bundle]) -> Arms:
     backends = {bundle.record["backend"] for bundle in bundles}
     variants = {bundle.record["digest"] for bundle in bundles}
     shared = _shared_folder(experiments)
+    choices = _choices(bundles)
     changes = _changes_of_variants(bundles)
     arms: Arms = {}
     for bundle in bundles:
         names = [bundle.record["experiment"].removeprefix(shared)] if len(experiments) > 1 else []
         names += [bundle.record["backend"]] if len(backends) > 1 else []
         names += [changes[bundle.record["digest"]]] if len(variants) > len(experiments) else []
+        names += choices[str(bundle.path)]
         arms.setdefault(" on ".join(name for name in names if name), []).append(bundle)
     if len(arms) < 2:
         raise UsageError(
@@ -70,6 +72,23 @@ def _changes_of_variants(bundles: Sequence[Bundle]) -> dict[str, str]:
         digest: name if alike[variants[digest].record["experiment"], name] == 1 else f"{name} ({digest[:8]})"
         for digest, name in names.items()
     }
+
+
+def _choices(bundles: Sequence[Bundle]) -> dict[str, list[str]]:
+    """By path of the bundle what was used from lists of preference, where runs of the same differ in that."""
+    used = {
+        str(bundle.path): ", ".join(f"{s['where']}={s['used']}" for s in bundle.record["substitutions"])
+        or "all first choices"
+        for bundle in bundles
+    }
+    of_same: dict[tuple[str, str, str], set[str]] = {}
+    for bundle in bundles:
+        of_same.setdefault(_same(bundle), set()).add(used[str(bundle.path)])
+    return {str(bundle.path): [used[str(bundle.path)]] if len(of_same[_same(bundle)]) > 1 else [] for bundle in bundles}
+
+
+def _same(bundle: Bundle) -> tuple[str, str, str]:
+    return bundle.record["experiment"], bundle.record["backend"], bundle.record["digest"]
 
 
 def _changes(bundle: Bundle) -> list[str]:

@@ -14,7 +14,7 @@ from mptcplab.plots import drawings_of
 from mptcplab.plots.marks import in_words
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
-from mptcplab.report.verdict import sentences
+from mptcplab.report.verdict import sentences, substituted
 from mptcplab.results import METRICS, Bundle, Evaluation, RunData
 from mptcplab.results.bundle import EXPERIMENT
 from mptcplab.results.entities import Json
@@ -79,7 +79,7 @@ def _warnings(record: Json) -> list[str]:
     if record["status"] != "done":
         found.append(f"This run is {record['status']}: {record['why'] or 'no reason was recorded'}.")
     for substitution in record["substitutions"]:
-        found.append(f"Substituted: {_substitution(substitution)}.")
+        found.append(f"Substituted: {substituted(substitution)}.")
     found += [f"{event['id']} was injected while the run went on." for event in record["events"] if event["injected"]]
     return found
 
@@ -88,12 +88,6 @@ def _resolved(resolved: Json) -> str:
     """The resolved experiment as text, unless it would outweigh the page."""
     text = json.dumps({key: value for key, value in resolved.items() if key != "origins"}, indent=1, ensure_ascii=False)
     return text if len(text) <= MOST_TEXT else f"It has {len(text)} characters: see experiment.json in the bundle."
-
-
-def _substitution(substitution: object) -> str:
-    if isinstance(substitution, dict):
-        return ", ".join(f"{key} {value}" for key, value in substitution.items())
-    return str(substitution)
 
 
 def _flows(record: Json) -> Grid:

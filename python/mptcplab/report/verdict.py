@@ -24,6 +24,11 @@ def sentences(record: Json, duration_s: float) -> list[str]:
     return said + told[:MOST_EVENTS] + more
 
 
+def substituted(substitution: Json) -> str:
+    """What was used instead of the first choice of a list, and why."""
+    return "{where}: {used} instead of {asked} ({why})".format(**substitution)
+
+
 def _flow(flow: Json) -> str:
     carried = f"{flow['id']} ({flow['transport']}) carried {quantity(flow['goodput_bps'], 'bit/s')}"
     if flow["ceiling_bps"] and flow["goodput_bps"] is not None:

@@ -57,15 +57,19 @@ def digest(resolved: Json) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def bundle_path(out: Path, resolved: Json, backend: str, seed: int) -> Path:
-    """Where the bundle of a run lies under an output directory. Raises SpecError for a name that leads out of it."""
+def bundle_path(out: Path, resolved: Json, backend: str, seed: int, substitute: Json | None = None) -> Path:
+    """Where the bundle of a run lies under an output directory. Raises SpecError for a name that leads out of it.
+
+    ``substitute``: the experiment that ran, where the back-end did not have all first choices.
+    """
     parts = resolved["name"].split("/")
     if any(part in ("", ".", "..") or "\0" in part or len(part.encode()) > LONGEST_NAME_BYTES for part in parts):
         raise SpecError(
             f"the name {resolved['name']!r} cannot be a directory",
             allowed=f"parts of 1 to {LONGEST_NAME_BYTES} bytes between slashes, none of them . or ..",
         )
-    return out.joinpath(*parts, f"{backend}-{digest(resolved)[:8]}-seed{seed}")
+    used = "" if substitute is None else f"-{digest(substitute)[:8]}"
+    return out.joinpath(*parts, f"{backend}-{digest(resolved)[:8]}{used}-seed{seed}")
 
 
 class BundleWriter:
@@ -87,13 +91,21 @@ class BundleWriter:
 
     @classmethod
     def create(
-        cls, out: Path, resolved: Json, *, backend: str, seed: int, repeat: int, fresh: bool = False
+        cls,
+        out: Path,
+        resolved: Json,
+        *,
+        backend: str,
+        seed: int,
+        repeat: int,
+        fresh: bool = False,
+        substitute: Json | None = None,
     ) -> BundleWriter:
         """Start a bundle; what an earlier, unfinished attempt left there is removed, with ``fresh`` also a done one.
 
         Raises BundleError if the disk is full or not writable, if somebody else is writing it, or if it is done.
         """
-        path = bundle_path(out, resolved, backend, seed)
+        path = bundle_path(out, resolved, backend, seed, substitute)
         record = _first_record(resolved, backend, seed, repeat)
         lock = _locked(path)
         try:
@@ -202,11 +214,13 @@ def find(out: Path) -> Iterator[Bundle]:
             yield Bundle.open(file.parent)
 
 
-def done_bundles(out: Path, resolved: Json, backend: str, seeds: list[int]) -> dict[int, Bundle]:
+def done_bundles(
+    out: Path, resolved: Json, backend: str, seeds: list[int], substitute: Json | None = None
+) -> dict[int, Bundle]:
     """The seeds of an experiment that need not run again, with their bundles."""
     found = {}
     for seed in seeds:
-        path = bundle_path(out, resolved, backend, seed)
+        path = bundle_path(out, resolved, backend, seed, substitute)
         if (path / RUN).is_file():
             bundle = Bundle.open(path)
             if bundle.status == "done":
