@@ -216,5 +216,5 @@ def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: _Stop) -
         wall_s=wall_s,
         substitutions=job.choice.substitutions,
         trace_hash=result["trace_hash"],
-        **evaluated(read_data(writer.path, job.experiment, result)),
+        **evaluated(read_data(writer.path, job.experiment, result, job.backend)),
     )

@@ -192,13 +192,13 @@ class Bundle:
         if self.record["result"] is None:
             raise BundleError(f"{self.path}: the run was cut off; run it again, or read its .arrows tables as they are")
         self.verify()
-        return read_data(self.path, self.resolved, self.record["result"])
+        return read_data(self.path, self.resolved, self.record["result"], self.record["backend"])
 
 
-def read_data(path: Path, resolved: Json, result: Json) -> RunData:
+def read_data(path: Path, resolved: Json, result: Json, backend: str) -> RunData:
     """The data of a run from the tables in its directory. Raises TableError if one cannot be read."""
     samples, units = (Table.read(path / f"{name}.parquet") for name in (SAMPLES, UNITS))
-    return RunData(resolved, result, Samples(samples), Units(units))
+    return RunData(resolved, result, Samples(samples), Units(units), backend)
 
 
 def find(out: Path) -> Iterator[Bundle]:
