@@ -77,7 +77,8 @@ def run(
 ) -> list[Bundle]:
     """Run an experiment ``repeat`` times and give its bundles; ``bundle.record["metrics"]`` has what was measured.
 
-    What is done already under ``out`` is not run again. Raises SpecError, Unsupported or RunFailed.
+    What is done already under ``out`` is not run again; look at the bundles' ``status``. Raises SpecError, Unsupported,
+    PrivilegeError or RunFailed.
     """
     from mptcplab.experiment import Experiment, resolve
 
@@ -102,7 +103,7 @@ def choose(experiments: Iterable[Resolved], backend_name: str, among: Sequence[s
         check_expectations(experiment["expect"], experiment)
         choice = first_choices(experiment, several)
         choices.append(choice)
-        missing[experiment["name"]] = [*choice.missing, *chosen.check(choice.experiment)]
+        missing[experiment["name"]] = list(dict.fromkeys([*choice.missing, *chosen.check(choice.experiment)]))
     _refuse(backend_name, missing)
     return choices
 
@@ -195,6 +196,9 @@ def _run(job: Job, observer: Observer, stop: _Stop) -> Bundle:
     with BundleWriter.create(job.out, job.experiment, backend=job.backend, fresh=job.fresh, **seeding) as writer:
         try:
             return _recorded(job, writer, observer, stop)
+        except RunFailed as failure:
+            # The others go on: what one run met may be over for the next.
+            return writer.finish("failed", why=str(failure), substitutions=job.choice.substitutions)
         except OSError as error:
             run = f"{job.experiment['name']}, seed {job.seed}"
             raise RunFailed(f"{run}: {error}; what was written is in {writer.path}") from error

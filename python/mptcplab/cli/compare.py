@@ -21,7 +21,7 @@ def command(
     what: Annotated[
         list[str], typer.Argument(help="Directories of bundles, or SPECs to run now; the first is the reference.")
     ],
-    on: Annotated[str, typer.Option("--on", help="Back-ends to run SPECs on, with commas.", metavar="sim")] = "sim",
+    on: Annotated[str, typer.Option("--on", help="Back-ends to run SPECs on, with commas.", metavar="sim,..")] = "sim",
     settings: Settings = None,
     seed: Seed = 1,
     repeat: Repeat = 1,

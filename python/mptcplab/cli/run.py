@@ -80,7 +80,7 @@ def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None
     print_outcome(bundles)
     print_substitutions(bundles)
     print_not_done(bundles)
-    if len(bundles) == 1:
+    if len(bundles) == 1 and bundles[0].record["result"] is not None:
         print_chart(bundles[0])
     print_family_metrics(over_families)
     print_expectations(bundles)

@@ -21,8 +21,10 @@ from mptcplab.results.tables import Samples, Table, Units
 
 SCHEMA = "mptcplab/run/1"
 RUN, EXPERIMENT, SAMPLES, UNITS = "run.json", "experiment.json", "samples", "units"
-#: The files that a run writes beside its record.
+#: The files that every run writes beside its record.
 WRITTEN = (EXPERIMENT, *(f"{table}.{end}" for table in (SAMPLES, UNITS) for end in ("arrows", "parquet")))
+#: Folders of what only some runs write: captures of packets, and what programs printed.
+FOLDERS = ("captures", "programs")
 LONGEST_NAME_BYTES = 255
 
 Status = Literal["unfinished", "done", "invalid", "failed"]
@@ -120,7 +122,7 @@ class BundleWriter:
     def finish(self, status: Status, **fields: Any) -> Bundle:
         """Record the end: status, further fields of run.json, and the checksum of each file. Raises BundleError."""
         try:
-            sums = {name: _synced_checksum(self.path / name) for name in WRITTEN if (self.path / name).exists()}
+            sums = {name: _synced_checksum(self.path / name) for name in _written(self.path)}
         except OSError as error:
             raise BundleError(f"{self.path}: cannot be read back: {error.strerror}") from error
         unknown = set(fields) - set(self._record)
@@ -189,6 +191,8 @@ class Bundle:
 
     def load(self) -> RunData:
         """The data of a run that came to an end, verified. Raises BundleError if it did not or is damaged."""
+        if self.record["result"] is None and self.status == "failed":
+            raise BundleError(f"{self.path}: the run failed: {self.record['why']}")
         if self.record["result"] is None:
             raise BundleError(f"{self.path}: the run was cut off; run it again, or read its .arrows tables as they are")
         self.verify()
@@ -243,10 +247,17 @@ def _clear(path: Path, *, even_done: bool) -> None:
     if not even_done and (path / RUN).exists() and Bundle.open(path).status == "done":
         raise BundleError(f"{path}: holds a done run; use it or choose another output directory")
     try:
-        for name in (RUN, *WRITTEN):
+        for name in (RUN, *_written(path)):
             (path / name).unlink(missing_ok=True)
     except OSError as error:
         raise BundleError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _written(path: Path) -> list[str]:
+    """The files in a bundle that are a run's, relative and with slashes."""
+    in_folders = sorted(file for folder in FOLDERS for file in (path / folder).rglob("*") if file.is_file())
+    always = [name for name in WRITTEN if (path / name).exists()]
+    return [*always, *(file.relative_to(path).as_posix() for file in in_folders)]
 
 
 def _first_record(resolved: Json, backend: str, seed: int, repeat: int) -> Json:
