@@ -111,10 +111,24 @@ def kernel_result(experiment: Json, after: After, **changes: Any) -> Json:
         "trace_hash": None,
         "status": "done",
         "why": None,
-        "links": [{"id": link["id"], "late": late} for link in experiment["links"]],
+        "links": [
+            {"id": link["id"], "direction": direction, "late": late}
+            for link in experiment["links"]
+            for direction in ("forward", "backward")
+        ],
         "hosts": hosts,
         "path_events": path_events if after == "recreated" else path_events[:1],
-        "programs": [],
+        "programs": [
+            {
+                "event": "cut",
+                "host": "client",
+                "argv": ["ip", "link", "show"],
+                "exit_status": 0,
+                "stdout": "2: wlan0: <POINTOPOINT>",
+                "stderr": "",
+                "measured": None,
+            }
+        ],
         "lateness": {**late, "read_gap_max_s": 2.5e-3, "bound": "99 % of packets at most 1 ms late, none 20 ms"},
         **changes,
     }

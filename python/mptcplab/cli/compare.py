@@ -42,16 +42,19 @@ def command(
     from rich.markup import escape
 
     from mptcplab.cli.output import print_json, print_remark, print_table, write_text
-    from mptcplab.report import arms_of, comparison_page, table_of
+    from mptcplab.report import arms_of, comparison_page, outages_of, table_of
     from mptcplab.results import summary
 
     write_text(report, comparison_page(bundles))
     if as_json:
         print_json(summary(bundles))
         return
-    table = table_of(arms_of(bundles))
+    arms = arms_of(bundles)
+    table, outages = table_of(arms), outages_of(arms)
     rows = [[escape(cell) for cell in row[:SHOWN_COLUMNS]] for row in table.rows]
     print_table(table.heads[:SHOWN_COLUMNS], rows, right=table.numeric)
+    if outages is not None:
+        print_table(outages.heads, [[escape(cell) for cell in row] for row in outages.rows], right=outages.numeric)
     print_remark(f"wrote {report}")
 
 

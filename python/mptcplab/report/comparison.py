@@ -15,6 +15,16 @@ from mptcplab.results import METRICS, Bundle, BundleError, RunData, Spread, rati
 from mptcplab.results.entities import Json
 
 COMPARED = ("goodput_bps", "fct_s", "delay_p50_s", "delay_p99_s", "jitter_s", "loss_ratio", "reordering_ratio")
+#: What is compared of outages, with the heads of their columns.
+OUTAGE = {
+    "recovery_s": "recovery",
+    "gap_s": "longest silence",
+    "mean_before_bps": "rate before",
+    "min_during_bps": "least during",
+    "mean_after_bps": "rate after",
+    "subflows_reused": "subflows reused",
+    "subflows_recreated": "re-created",
+}
 MOST_FLOWS = 8
 
 Arms = dict[str, list[Bundle]]
@@ -117,6 +127,7 @@ def page_of(arms: Arms, data: dict[str, RunData]) -> str:
         smallest=smallest,
         pictures=[Picture.of(drawing) for drawing in chain(*drawn) if drawing is not None],
         table_of_arms=table_of(arms, flows),
+        outages=outages_of(arms),
     )
 
 
@@ -148,6 +159,35 @@ def table_of(arms: Arms, flows: list[str] | None = None) -> Grid:
                     rows.append([flow, metric, name, *row])
     heads = ["flow", "metric", "arm", "n", "median", "interval", "ratio", "interval of the ratio"]
     return Grid(heads, rows, frozenset(range(3, len(heads))))
+
+
+def outages_of(arms: Arms) -> Grid | None:
+    """How each arm got over its outages, a row for each arm and outage: medians over the runs; None without outages."""
+    names: dict[str, None] = {}
+    for bundle in (bundle for bundles in arms.values() for bundle in bundles):
+        events = bundle.record["events"]
+        names |= dict.fromkeys(event["parent"] or event["id"] for event in events)
+    found = {
+        (event, arm): {metric: spread(bundles, f"events.{event}", metric) for metric in OUTAGE}
+        for event in names
+        for arm, bundles in arms.items()
+    }
+    told = {key: spreads for key, spreads in found.items() if spreads["mean_before_bps"] is not None}
+    shown = [metric for metric in OUTAGE if any(spreads[metric] is not None for spreads in told.values())]
+    rows = [
+        [event, arm, str(len(arms[arm])), *(_median(spreads[metric], metric) for metric in shown)]
+        for (event, arm), spreads in told.items()
+    ]
+    heads = ["outage", "arm", "n", *(OUTAGE[metric] for metric in shown)]
+    return Grid(heads, rows, frozenset(range(2, len(heads)))) if rows else None
+
+
+def _median(found: Spread | None, metric: str) -> str:
+    """The median, with its interval where the runs differ."""
+    unit = METRICS["event", metric].unit.replace("subflows", "")
+    if found is None or found.low == found.high:
+        return quantity(found.median if found else None, unit)
+    return f"{quantity(found.median, unit)} ({quantity(found.low, unit)} to {quantity(found.high, unit)})"
 
 
 def _telling(arms: Arms, flow: str) -> list[str]:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from mptcplab.picture import as_svg
 from mptcplab.plots import drawings_of
 from mptcplab.plots.marks import in_words
+from mptcplab.report.live import Live
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.report.verdict import sentences, substituted
@@ -55,6 +56,7 @@ def page_of(record: Json, run: RunData, directory: Path) -> str:
         flows=_flows(record),
         events=_events(record),
         links=_links(record, run),
+        live=Live.of(run),
         metrics=_all_metrics(record, run),
         # The picture escapes what the description says.
         topology=Markup(as_svg(run.resolved)) if len(run.resolved["links"]) <= MOST_DRAWN_LINKS else None,
