@@ -48,6 +48,10 @@ class Simulator:
     """Runs experiments in virtual time."""
 
     name = "sim"
+    in_real_time = False
+
+    def ready(self) -> None:
+        """The simulator runs wherever it can be loaded."""
 
     def probe(self) -> list[Capability]:
         return [Capability(feature, available, why) for feature, available, why in _core.capabilities()]
