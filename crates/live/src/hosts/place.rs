@@ -13,7 +13,7 @@ use super::settings::{self, Setting};
 use super::switches::{BRIDGE, frames_by_port};
 use crate::netlink::{
     Connection, Destination, Link, NextHop, Request, Route, Rule, add_address, add_bridge,
-    forget_address, forward_frames_to, remove_group, set_neighbour,
+    forget_address, forward_frames_to, remove_group, remove_queueing, set_neighbour,
 };
 use crate::{Device, LiveError, NetworkNamespace};
 
@@ -121,7 +121,11 @@ impl Place {
         let mut requests = vec![Link::new(loopback).up(true).request()];
         for (&port, state) in &self.ports {
             let mtu = layout.ports[port].mtu_bytes;
-            requests.push(link_request(port, state, mtu).request());
+            requests.extend(link_requests(
+                port,
+                state,
+                Link::new(state.device).mtu_bytes(mtu),
+            ));
             requests.extend(state.address_requests());
         }
         requests.extend(self.rule_requests());
@@ -140,7 +144,8 @@ impl Place {
         let mut requests = Vec::new();
         for (&port, state) in &self.ports {
             let mtu = layout.ports[port].mtu_bytes;
-            requests.push(link_request(port, state, mtu).bridge(bridge).request());
+            let link = Link::new(state.device).mtu_bytes(mtu).bridge(bridge);
+            requests.extend(link_requests(port, state, link));
         }
         for (port, mac) in frames_by_port(layout, index) {
             requests.push(forward_frames_to(self.ports[&port].device, mac));
@@ -284,16 +289,15 @@ impl PortState {
     }
 }
 
-fn link_request(port: usize, state: &PortState, mtu_bytes: u32) -> Link {
-    let link = Link::new(state.device)
-        .mtu_bytes(mtu_bytes)
-        .queue_packets(QUEUE_PACKETS)
-        .group(GROUP)
-        .up(state.carries());
-    match state.layer {
+/// Set up while it is down: changes of a device that is up wait for its packets, milliseconds each.
+fn link_requests(port: usize, state: &PortState, link: Link) -> [Request; 3] {
+    let link = link.queue_packets(QUEUE_PACKETS).group(GROUP);
+    let link = match state.layer {
         Layer::Two => link.mac(mac_of(port)),
         Layer::Three => link,
-    }
+    };
+    let up = Link::new(state.device).up(state.carries());
+    [link.request(), remove_queueing(state.device), up.request()]
 }
 
 fn family_of(address: IpAddr) -> AddressFamily {
