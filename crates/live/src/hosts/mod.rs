@@ -9,8 +9,10 @@ mod settings;
 mod switches;
 mod verification;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::num::NonZero;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use netlab::resolved::Experiment;
@@ -68,8 +70,7 @@ impl Hosts {
         let layout = Layout::new(experiment)?;
         switches::check_loops(&layout)?;
         let routes = routing::plan(experiment, &layout)?;
-        let build = || build_places(experiment, &layout, routes);
-        let (places, devices) = in_one_thread(build)?;
+        let (places, devices) = build_places(experiment, &layout, routes)?;
         Ok((Self { layout, places }, devices))
     }
 
@@ -180,24 +181,51 @@ fn in_one_thread<T: Send>(action: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Takes the calling thread from namespace to namespace.
+type Made = (usize, Place, Vec<(usize, Device)>);
+
+/// Several threads go from namespace to namespace; places with many interfaces come first, so that none is left with the largest.
 fn build_places(
     experiment: &Experiment,
     layout: &Layout,
     routes: Vec<PlaceRoutes>,
 ) -> Result<(Vec<Place>, Vec<Device>), LiveError> {
-    let mut places = Vec::with_capacity(layout.places.len());
-    let mut devices: Vec<Option<Device>> = layout.ports.iter().map(|_| None).collect();
-    for (index, routes) in routes.into_iter().enumerate() {
-        let host = layout.places[index].host;
-        let host = host.map(|host| &experiment.hosts[host]);
-        let (place, made) = Place::build(layout, index, host, routes)?;
-        places.push(place);
-        for (port, device) in made {
-            devices[port] = Some(device);
+    let mut plans: Vec<(usize, PlaceRoutes)> = routes.into_iter().enumerate().collect();
+    plans.sort_by_key(|(index, _)| Reverse(layout.places[*index].interfaces.len()));
+    let builders = thread::available_parallelism()
+        .map_or(1, NonZero::get)
+        .min(plans.len());
+    let plans = Mutex::new(plans.into_iter());
+    let next = || plans.lock().expect("no builder panics with it").next();
+    let build_some = || -> Result<Vec<Made>, LiveError> {
+        let mut made = Vec::new();
+        while let Some((index, routes)) = next() {
+            let host = layout.places[index].host;
+            let host = host.map(|host| &experiment.hosts[host]);
+            let (place, devices) = Place::build(layout, index, host, routes)?;
+            made.push((index, place, devices));
         }
+        Ok(made)
+    };
+    let made = thread::scope(|scope| {
+        let builders: Vec<_> = (0..builders).map(|_| scope.spawn(build_some)).collect();
+        let made = builders
+            .into_iter()
+            .map(|builder| builder.join().expect("it does not panic"));
+        made.collect::<Result<Vec<_>, _>>()
+    })?;
+    let mut made: Vec<Made> = made.into_iter().flatten().collect();
+    made.sort_by_key(|(index, ..)| *index);
+    let mut places = Vec::with_capacity(made.len());
+    let mut devices: Vec<(usize, Device)> = Vec::with_capacity(layout.ports.len());
+    for (_, place, of_place) in made {
+        places.push(place);
+        devices.extend(of_place);
     }
-    Ok((places, devices.into_iter().flatten().collect()))
+    devices.sort_by_key(|(port, _)| *port);
+    Ok((
+        places,
+        devices.into_iter().map(|(_, device)| device).collect(),
+    ))
 }
 
 fn tables_of(place: &mut Place) -> Result<Tables, LiveError> {
