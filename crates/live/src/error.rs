@@ -4,6 +4,7 @@ use std::io;
 
 use netlab::resolved::InvalidDirection;
 use netlab::samples::TableError;
+use netlab::trace::CaptureError;
 use thiserror::Error;
 
 /// Everything that can go wrong in this crate.
@@ -34,6 +35,9 @@ pub enum LiveError {
     /// The link model refuses a direction.
     #[error(transparent)]
     Direction(#[from] InvalidDirection),
+    /// A capture cannot be written.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     /// A table cannot be written.
     #[error(transparent)]
     Table(#[from] TableError),
@@ -46,6 +50,23 @@ impl LiveError {
         move |source| Self::System {
             doing,
             source: source.into(),
+        }
+    }
+
+    /// The same, with the place where it happened in front.
+    pub(crate) fn at(self, place: &str) -> Self {
+        match self {
+            Self::Machine { what, remedy } => Self::Machine {
+                what: format!("{place}: {what}"),
+                remedy,
+            },
+            Self::System { doing, source } => Self::System {
+                doing: format!("{place}: {doing}"),
+                source,
+            },
+            Self::Verification(what) => Self::Verification(format!("{place}: {what}")),
+            Self::Failed(what) => Self::Failed(format!("{place}: {what}")),
+            error @ (Self::Direction(_) | Self::Table(_)) => error,
         }
     }
 }

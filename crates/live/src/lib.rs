@@ -6,15 +6,23 @@
 mod capabilities;
 mod clock;
 mod device;
+mod emulator;
 mod error;
 mod hosts;
 mod namespace;
 mod netlink;
+mod path_manager;
 mod sys;
+pub mod traffic;
 
 pub use capabilities::{Kernel, check};
 pub use clock::Clock;
 pub use device::Device;
+pub use emulator::{
+    DirectionState, Emulator, EmulatorSummary, InterfaceState, LATENESS_BOUND_NS, LatenessSummary,
+    NetworkState, STANDSTILL_BOUND_NS,
+};
 pub use error::LiveError;
 pub use hosts::{Hosts, Tables};
 pub use namespace::NetworkNamespace;
+pub use path_manager::{End, PathEvent, PathManagers, What};

@@ -3,8 +3,9 @@
 use std::io;
 
 use netlink_packet_core::{
-    DefaultNla, ErrorMessage, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader,
-    NetlinkMessage, NetlinkPayload, Nla, NlasIterator, Parseable,
+    DefaultNla, ErrorMessage, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer,
+    NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla, NlasIterator,
+    Parseable,
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -229,7 +230,7 @@ impl Connection {
 }
 
 /// Python's signal handlers interrupt system calls.
-fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -238,7 +239,9 @@ fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     }
 }
 
-fn parse(mut bytes: &[u8]) -> Result<Vec<Incoming>, String> {
+pub(crate) fn parse<I: NetlinkDeserializable>(
+    mut bytes: &[u8],
+) -> Result<Vec<(u32, NetlinkPayload<I>)>, String> {
     let mut messages = Vec::new();
     while !bytes.is_empty() {
         let length = NetlinkBuffer::new_checked(bytes)
@@ -252,7 +255,7 @@ fn parse(mut bytes: &[u8]) -> Result<Vec<Incoming>, String> {
 }
 
 /// The error with the kernel's own words, if it has any.
-fn error_of(error: &ErrorMessage) -> io::Error {
+pub(crate) fn error_of(error: &ErrorMessage) -> io::Error {
     let plain = error.to_io();
     // What follows the code is the header of the request, then attributes.
     let attributes = error.header.get(16..).unwrap_or_default();

@@ -6,7 +6,7 @@ mod connection;
 mod request;
 mod text;
 
-pub(crate) use connection::Connection;
+pub(crate) use connection::{Connection, error_of, parse, uninterrupted};
 pub(crate) use request::{
     Destination, Link, Mac, NextHop, Request, Route, Rule, add_address, add_bridge, dump_routes,
     dump_rules, forget_address, forward_frames_to, look_up, remove_group, remove_queueing,
