@@ -43,8 +43,8 @@ pub struct Tables {
 
 /// The hosts, routers, switches and access points of one run.
 ///
-/// All of it ends with the last descriptor, socket or process in its namespaces. Dropping this removes the devices in one request for each namespace:
-/// do so before the devices are closed, which takes the kernel longer one by one.
+/// All of it ends with the last descriptor, socket or process in its namespaces. Dropping this removes the devices, in one request for each namespace; the emulator should have
+/// ended before.
 #[derive(Debug)]
 pub struct Hosts {
     layout: Layout,
@@ -166,7 +166,7 @@ impl Hosts {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        // Best effort: without this request they end too, only later.
+        // Best effort, and many at once; each place would do it too.
         let _ = self.remove_devices();
     }
 }
@@ -181,22 +181,40 @@ fn in_one_thread<T: Send>(action: impl FnOnce() -> T + Send) -> T {
     })
 }
 
+/// The index of a place, the place, and the devices of its interfaces by their indices.
 type Made = (usize, Place, Vec<(usize, Device)>);
 
-/// Several threads go from namespace to namespace; places with many interfaces come first, so that none is left with the largest.
 fn build_places(
     experiment: &Experiment,
     layout: &Layout,
     routes: Vec<PlaceRoutes>,
 ) -> Result<(Vec<Place>, Vec<Device>), LiveError> {
+    let mut made = make_places(experiment, layout, routes)?;
+    made.sort_by_key(|(index, ..)| *index);
+    let mut places = Vec::with_capacity(made.len());
+    let mut devices: Vec<(usize, Device)> = Vec::with_capacity(layout.ports.len());
+    for (_, place, of_place) in made {
+        places.push(place);
+        devices.extend(of_place);
+    }
+    devices.sort_by_key(|(port, _)| *port);
+    let devices = devices.into_iter().map(|(_, device)| device);
+    Ok((places, devices.collect()))
+}
+
+/// Several threads go from namespace to namespace; places with many interfaces come first, so that none is left with the largest.
+fn make_places(
+    experiment: &Experiment,
+    layout: &Layout,
+    routes: Vec<PlaceRoutes>,
+) -> Result<Vec<Made>, LiveError> {
     let mut plans: Vec<(usize, PlaceRoutes)> = routes.into_iter().enumerate().collect();
     plans.sort_by_key(|(index, _)| Reverse(layout.places[*index].interfaces.len()));
-    let builders = thread::available_parallelism()
-        .map_or(1, NonZero::get)
-        .min(plans.len());
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let builders = processors.min(plans.len());
     let plans = Mutex::new(plans.into_iter());
     let next = || plans.lock().expect("no builder panics with it").next();
-    let build_some = || -> Result<Vec<Made>, LiveError> {
+    let make_some = || -> Result<Vec<Made>, LiveError> {
         let mut made = Vec::new();
         while let Some((index, routes)) = next() {
             let host = layout.places[index].host;
@@ -206,26 +224,14 @@ fn build_places(
         }
         Ok(made)
     };
-    let made = thread::scope(|scope| {
-        let builders: Vec<_> = (0..builders).map(|_| scope.spawn(build_some)).collect();
-        let made = builders
-            .into_iter()
-            .map(|builder| builder.join().expect("it does not panic"));
-        made.collect::<Result<Vec<_>, _>>()
-    })?;
-    let mut made: Vec<Made> = made.into_iter().flatten().collect();
-    made.sort_by_key(|(index, ..)| *index);
-    let mut places = Vec::with_capacity(made.len());
-    let mut devices: Vec<(usize, Device)> = Vec::with_capacity(layout.ports.len());
-    for (_, place, of_place) in made {
-        places.push(place);
-        devices.extend(of_place);
-    }
-    devices.sort_by_key(|(port, _)| *port);
-    Ok((
-        places,
-        devices.into_iter().map(|(_, device)| device).collect(),
-    ))
+    thread::scope(|scope| {
+        let builders: Vec<_> = (0..builders).map(|_| scope.spawn(make_some)).collect();
+        let mut made = Vec::with_capacity(layout.places.len());
+        for builder in builders {
+            made.extend(builder.join().expect("it does not panic")?);
+        }
+        Ok(made)
+    })
 }
 
 fn tables_of(place: &mut Place) -> Result<Tables, LiveError> {

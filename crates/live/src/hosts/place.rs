@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use netlab::resolved::{Host, Layer};
@@ -54,6 +55,8 @@ pub(super) struct Place {
     pub(super) ports: BTreeMap<usize, PortState>,
     pub(super) routes: PlaceRoutes,
     initial_window_segments: Option<u32>,
+    /// Second descriptors of the devices: the last one that is closed takes the kernel milliseconds, unless its device is gone.
+    devices: Vec<OwnedFd>,
 }
 
 impl std::fmt::Debug for Place {
@@ -78,10 +81,12 @@ impl Place {
         settings::write(&plan.id, &settings)?;
         let mut connection = Connection::open(&plan.id)?;
         let mut devices = Vec::with_capacity(plan.interfaces.len());
+        let mut kept = Vec::with_capacity(plan.interfaces.len());
         let mut ports = BTreeMap::new();
         for &port in &plan.interfaces {
             let described = &layout.ports[port];
             let device = Device::tun_in_this_thread(&described.device, described.layer)?;
+            kept.push(second_descriptor(&device)?);
             devices.push((port, device));
             let state = PortState {
                 device: connection.index_of(&described.device)?,
@@ -102,6 +107,7 @@ impl Place {
             ports,
             routes,
             initial_window_segments: host.map(|host| host.initial_window_segments),
+            devices: kept,
         };
         place.set_up(layout, index)?;
         Ok((place, devices))
@@ -265,12 +271,25 @@ impl Place {
 
     /// Again and again without harm.
     pub(super) fn remove_devices(&mut self) -> Result<(), LiveError> {
-        if self.ports.is_empty() {
+        if self.devices.is_empty() {
             return Ok(());
         }
-        self.ports.clear();
-        self.connection.commit(&[remove_group(GROUP)])
+        let removed = self.connection.commit(&[remove_group(GROUP)]);
+        self.devices.clear();
+        removed
     }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Best effort: without this request the devices end too, only later.
+        let _ = self.remove_devices();
+    }
+}
+
+fn second_descriptor(device: &Device) -> Result<OwnedFd, LiveError> {
+    let copy = device.as_fd().try_clone_to_owned();
+    copy.map_err(LiveError::while_("copying a device's descriptor"))
 }
 
 impl PortState {
