@@ -467,3 +467,150 @@ fn passive_opens_none() {
     thread::sleep(Duration::from_millis(300));
     assert_eq!(lab.links_used(5001), every_link_once(1));
 }
+
+/// What happens to an interface or its address, and where.
+#[derive(Clone, Copy)]
+struct Loss {
+    host: &'static str,
+    link: u8,
+    /// Or its address is removed.
+    is_down: bool,
+}
+
+impl Loss {
+    fn begin(self, lab: &Lab) {
+        if self.is_down {
+            lab.down(self.host, self.link);
+        } else {
+            lab.remove_address(self.host, self.link);
+        }
+    }
+
+    fn end(self, lab: &Lab) {
+        if !self.is_down {
+            lab.add_address(self.host, self.link);
+        }
+        lab.up(self.host, self.link);
+    }
+}
+
+/// The server sends, the client opens.
+fn turn(described: &mut Value) {
+    let flow = &mut described["flows"][0];
+    (flow["from"], flow["to"], flow["opened_by"]) = (json!("server"), json!("client"), json!("to"));
+    for path in flow["paths"].as_array_mut().unwrap() {
+        let (near, far) = (path["local"].take(), path["remote"].take());
+        (path["local"], path["remote"]) = (far, near);
+        path["hops"][0]["direction"] = json!("backward");
+    }
+}
+
+/// A subflow is closed when its interface or address is lost at either end, and opened again when that comes back, both
+/// after the delay.
+fn loses_and_returns(loss: Loss, delay_ms: u64, backward: bool) {
+    let lab = Lab::new(3);
+    let mut described = description(3, delay_ms, &[named("full_mesh")]);
+    if backward {
+        turn(&mut described);
+    }
+    let mut managed = lab.start(&described);
+    let connection = Connection::open(&lab, 1, 5001, backward);
+    eventually("three subflows", || {
+        lab.links_used(5001) == every_link_once(3)
+    });
+    let mut others = every_link_once(3);
+    others.remove(&loss.link);
+    loss.begin(&lab);
+    eventually("its subflow is gone", || lab.links_used(5001) == others);
+    eventually("and at the server", || {
+        lab.subflows("server", 5001).len() == 2
+    });
+    loss.end(&lab);
+    eventually("its subflow is back", || {
+        lab.links_used(5001) == every_link_once(3)
+    });
+    eventually("and at the server", || {
+        lab.subflows("server", 5001).len() == 3
+    });
+    eventually("that is told", || {
+        managed.count("server", What::SubflowEstablished) == 3
+    });
+    drop(connection);
+    let events = managed.finish();
+    let when = |host: &str, what| {
+        let mut alike = events
+            .iter()
+            .filter(|event| event.host == host && event.what == what);
+        alike.next().map(|event| event.time_ns).unwrap()
+    };
+    let delay_ns = delay_ms * 1_000_000;
+    assert!(when(loss.host, What::SubflowClosing) >= when(loss.host, What::AddressDown) + delay_ns);
+    let reaction = match loss.host {
+        "client" => {
+            events
+                .iter()
+                .rfind(|event| event.what == What::SubflowOpening)
+                .unwrap()
+                .time_ns
+        }
+        _ => when("server", What::AddressAnnounced),
+    };
+    assert!(reaction >= when(loss.host, What::AddressUp) + delay_ns);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_interface_goes_down_and_comes_back_at_either_end() {
+    let is_down = true;
+    for host in ["client", "server"] {
+        for link in [1, 2] {
+            loses_and_returns(
+                Loss {
+                    host,
+                    link,
+                    is_down,
+                },
+                500,
+                false,
+            );
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn without_a_delay_too_the_peer_hears_of_it() {
+    let is_down = true;
+    for host in ["client", "server"] {
+        for link in [1, 2] {
+            loses_and_returns(
+                Loss {
+                    host,
+                    link,
+                    is_down,
+                },
+                0,
+                true,
+            );
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_address_is_removed_and_added_again_at_either_end() {
+    let is_down = false;
+    for host in ["client", "server"] {
+        for link in [1, 3] {
+            loses_and_returns(
+                Loss {
+                    host,
+                    link,
+                    is_down,
+                },
+                100,
+                false,
+            );
+        }
+    }
+}

@@ -183,7 +183,7 @@ impl FullMesh {
         if !self.established || !self.pairs.iter().any(|pair| pair.local == local) {
             return;
         }
-        if let Some(id) = self.ids.id(local) {
+        if let Some(id) = self.ids.id_to_announce(local) {
             let address = local;
             commands.push(Command::Announce { id, address });
         }
@@ -472,6 +472,29 @@ mod tests {
         );
         let expected = [Command::Announce { id: 9, address }];
         assert_eq!(side.tell(Event::AddressUp(address)), expected);
+    }
+
+    #[test]
+    fn the_initial_address_is_announced_with_an_id_of_its_own() {
+        let mut side = acceptor(2);
+        side.tell(Event::Established);
+        let subflow = tuple(1, 40_000);
+        let address = subflow.local.ip();
+        for _ in 0..2 {
+            assert_eq!(
+                side.tell(Event::AddressDown(address)),
+                [Command::Remove { id: 0 }, Command::CloseSubflow { subflow }]
+            );
+            let by_error = false;
+            side.tell(Event::SubflowClosed { subflow, by_error });
+            let expected = [Command::Announce { id: 1, address }];
+            assert_eq!(side.tell(Event::AddressUp(address)), expected);
+            side.tell(Event::SubflowEstablished {
+                subflow,
+                local_id: 0,
+                remote_id: 0,
+            });
+        }
     }
 
     #[test]
