@@ -614,3 +614,164 @@ fn an_address_is_removed_and_added_again_at_either_end() {
         }
     }
 }
+
+fn set_backup(interface: &str, on: bool) -> Action {
+    let interface = interface.to_owned();
+    Action::SetBackup { interface, on }
+}
+
+/// The peer hears that the subflows of one interface are backup ones, and that they are regular ones again.
+fn priority_is_told(manager: &str, host: &str, link: u8) {
+    println!("{manager} {host} {link}");
+    let peer = if host == "client" { "server" } else { "client" };
+    let lab = Lab::new(3);
+    let mut managed = lab.start(&description(3, 0, &[named(manager)]));
+    let connection = Connection::open(&lab, 1, 5001, false);
+    eventually("three subflows", || {
+        lab.links_used(5001) == every_link_once(3)
+    });
+    eventually("that is told", || {
+        managed.count("client", What::SubflowEstablished) == 2
+            && managed.count("server", What::SubflowEstablished) == 2
+    });
+    for (times, on) in [(1, true), (2, false)] {
+        let action = set_backup(&format!("{host}.eth{link}"), on);
+        managed.managers.as_mut().unwrap().apply(&action).unwrap();
+        eventually("the peer hears of it", || {
+            managed.count(peer, What::PriorityReceived) == times
+        });
+        let mut told = managed.events().iter().rev();
+        let told = told
+            .find(|event| event.what == What::PriorityReceived)
+            .unwrap();
+        assert_eq!(told.backup, Some(on));
+        let Some(End::Port(end)) = told.remote else {
+            panic!("{told:?}")
+        };
+        assert_eq!(end.ip(), address(host, link));
+    }
+    drop(connection);
+    let events = managed.finish();
+    print(&events);
+    assert!(!events.iter().any(|event| event.what == What::Refused));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn priority_changes_at_run_time_with_policies() {
+    for host in ["client", "server"] {
+        for link in [1, 2] {
+            priority_is_told("full_mesh", host, link);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn priority_changes_at_run_time_with_kernel_endpoints() {
+    for host in ["client", "server"] {
+        for link in [1, 2] {
+            priority_is_told("kernel_endpoints", host, link);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn connections_at_once_have_each_its_policy() {
+    let lab = Lab::new(3);
+    let managers = [
+        named("full_mesh"),
+        named("passive"),
+        json!({"name": "n_diff_ports", "subflows": 4}),
+    ];
+    let mut described = description(3, 0, &managers);
+    let mut some = described["flows"][0].clone();
+    some["id"] = json!("some");
+    some["paths"] = json!([path(3), path(2)]);
+    described["flows"].as_array_mut().unwrap().push(some);
+    let mut managed = lab.start(&described);
+    let connections = [(1, 5001), (1, 5002), (1, 5003), (3, 5004)];
+    let _connections = connections.map(|(link, port)| Connection::open(&lab, link, port, false));
+    let expected = [
+        (5001, every_link_once(3)),
+        (5002, every_link_once(1)),
+        (5003, BTreeMap::from([(1, 4)])),
+        (5004, BTreeMap::from([(2, 1), (3, 1)])),
+    ];
+    eventually("all subflows", || {
+        let mut ports = expected.iter();
+        ports.all(|(port, used)| lab.links_used(*port) == *used)
+    });
+    let flows: BTreeSet<_> = managed
+        .events()
+        .iter()
+        .filter_map(|event| event.flow.clone())
+        .collect();
+    assert_eq!(flows.len(), 4);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_connection_of_another_program_is_managed_like_the_flow_between_the_same_addresses() {
+    let lab = Lab::new(3);
+    let mut managed = lab.start(&description(3, 0, &[named("full_mesh")]));
+    let server = Arc::clone(&lab.server);
+    let serving = thread::spawn(move || run_in(&server, "mptcpize run iperf3 -s -1 -p 7000"));
+    eventually("it listens", || {
+        lab.at("server", "ss -tlnH sport = :7000").contains("7000")
+    });
+    let client = Arc::clone(&lab.client);
+    let measuring =
+        thread::spawn(move || run_in(&client, "mptcpize run iperf3 -c 10.1.1.2 -p 7000 -t 1"));
+    let expected: BTreeMap<u8, usize> = (1..=3).map(|link| (link, 2)).collect();
+    eventually("two connections with three subflows each", || {
+        lab.links_used(7000) == expected
+    });
+    measuring.join().unwrap();
+    serving.join().unwrap();
+    eventually("they are closed", || {
+        managed.count("server", What::ConnectionClosed) == 2
+    });
+    let events = managed.finish();
+    print(&events);
+    assert!(events.iter().all(|event| event.flow.is_none()));
+    assert!(!events.iter().any(|event| event.what == What::Refused));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_subflow_of_a_socket_for_both_families_is_closed_and_opened_again() {
+    let lab = Lab::new(2);
+    let mut managed = lab.start(&description(2, 0, &[named("full_mesh")]));
+    let server = Arc::clone(&lab.server);
+    let serving = thread::spawn(move || run_in(&server, "mptcpize run iperf3 -s -1 -p 7000"));
+    eventually("it listens", || {
+        lab.at("server", "ss -tlnH sport = :7000").contains("7000")
+    });
+    let client = Arc::clone(&lab.client);
+    let measuring = thread::spawn(move || {
+        run_in(
+            &client,
+            "mptcpize run iperf3 -c 10.1.1.2 -p 7000 -t 3 -b 10M",
+        )
+    });
+    let expected: BTreeMap<u8, usize> = (1..=2).map(|link| (link, 2)).collect();
+    eventually("all subflows", || lab.links_used(7000) == expected);
+    lab.down("server", 2);
+    eventually("they are gone", || {
+        lab.links_used(7000) == BTreeMap::from([(1, 2)])
+    });
+    let action = set_backup("server.eth1", true);
+    managed.managers.as_mut().unwrap().apply(&action).unwrap();
+    eventually("the peer hears of it", || {
+        managed.count("client", What::PriorityReceived) == 2
+    });
+    lab.up("server", 2);
+    eventually("they are back", || lab.links_used(7000) == expected);
+    measuring.join().unwrap();
+    serving.join().unwrap();
+    let events = managed.finish();
+    print(&events);
+    assert!(!events.iter().any(|event| event.what == What::Refused));
+}
