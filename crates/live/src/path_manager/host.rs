@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use mptcp::pm::AddressChanges;
+use netlab::time::Nanos;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use super::addresses::AddressWatch;
@@ -186,7 +187,7 @@ impl Manager {
         let addresses = plan.all_addresses();
         let down: BTreeSet<IpAddr> = addresses.filter(|one| !watch.is_up(*one)).collect();
         let changes = AddressChanges::new(plan.delay_ns, down.clone());
-        let connections = Connections::new(plan.clone());
+        let connections = Connections::new(plan.clone(), clock);
         let manager = Self {
             plan,
             clock,
@@ -264,6 +265,7 @@ impl Manager {
             }
             Order::Restart(clock) => {
                 self.clock = clock;
+                self.connections.restart(clock);
                 self.changes = AddressChanges::new(self.plan.delay_ns, self.down.clone());
             }
             Order::Stop => {}
@@ -343,12 +345,17 @@ impl Manager {
 
     fn note_connections(&mut self) {
         let notes = self.connections.take_notes();
-        self.note(notes);
+        self.put_down(notes);
     }
 
     fn note(&self, notes: impl IntoIterator<Item = Note>) {
         let now = self.clock.now();
-        let events = notes.into_iter().map(|note| note.at(now, &self.plan.id));
+        self.put_down(notes.into_iter().map(|note| (now, note)));
+    }
+
+    fn put_down(&self, notes: impl IntoIterator<Item = (Nanos, Note)>) {
+        let events = notes.into_iter();
+        let events = events.map(|(time_ns, note)| note.at(time_ns, &self.plan.id));
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         record.extend(events);
     }

@@ -183,7 +183,7 @@ impl FullMesh {
         if !self.established || !self.pairs.iter().any(|pair| pair.local == local) {
             return;
         }
-        if let Some(id) = self.ids.id(local) {
+        if let Some(id) = self.ids.id_to_announce(local) {
             let address = local;
             commands.push(Command::Announce { id, address });
         }
@@ -413,13 +413,14 @@ mod tests {
         let mut side = opener(2);
         side.tell(Event::Established);
         let pair = tuple(2, 0).pair();
-        let mut waits_s = Vec::new();
-        for _ in 0..7 {
+        let mut waits_ms = Vec::new();
+        for _ in 0..11 {
             assert_eq!(side.tell(Event::OpenFailed { pair }), []);
-            waits_s.push(side.wait().expect("it waits") / 1_000_000_000);
+            waits_ms.push(side.wait().expect("it waits") / 1_000_000);
             assert_eq!(opened(&side.expire()).len(), 1);
         }
-        assert_eq!(waits_s, [1, 2, 4, 8, 16, 32, 32]);
+        assert_eq!(waits_ms[..3], [100, 200, 400]);
+        assert_eq!(waits_ms[8..], [25_600, 30_000, 30_000]);
     }
 
     #[test]
@@ -432,7 +433,7 @@ mod tests {
                 subflow,
                 by_error: true,
             });
-            assert_eq!(side.wait(), Some(1_000_000_000));
+            assert_eq!(side.wait(), Some(100_000_000));
             side.expire();
             side.tell(Event::SubflowEstablished {
                 subflow,
@@ -471,6 +472,29 @@ mod tests {
         );
         let expected = [Command::Announce { id: 9, address }];
         assert_eq!(side.tell(Event::AddressUp(address)), expected);
+    }
+
+    #[test]
+    fn the_initial_address_is_announced_with_an_id_of_its_own() {
+        let mut side = acceptor(2);
+        side.tell(Event::Established);
+        let subflow = tuple(1, 40_000);
+        let address = subflow.local.ip();
+        for _ in 0..2 {
+            assert_eq!(
+                side.tell(Event::AddressDown(address)),
+                [Command::Remove { id: 0 }, Command::CloseSubflow { subflow }]
+            );
+            let by_error = false;
+            side.tell(Event::SubflowClosed { subflow, by_error });
+            let expected = [Command::Announce { id: 1, address }];
+            assert_eq!(side.tell(Event::AddressUp(address)), expected);
+            side.tell(Event::SubflowEstablished {
+                subflow,
+                local_id: 0,
+                remote_id: 0,
+            });
+        }
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use super::Nanos;
 
-/// The first wait; the out-of-tree kernel tried again once, after as long.
-const FIRST_NS: Nanos = 1_000_000_000;
+/// The first wait: long enough for a route to be restored after its interface, or for the peer to begin to listen.
+const FIRST_NS: Nanos = 100_000_000;
 
 /// Waits double up to this one.
-const LONGEST_NS: Nanos = 32_000_000_000;
+const LONGEST_NS: Nanos = 30_000_000_000;
 
 /// Waits that double with every failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) struct Backoff {
 impl Backoff {
     /// When to try again what has failed now.
     pub(super) fn after_failure(&mut self, now: Nanos) -> Nanos {
-        let wait_ns = FIRST_NS.saturating_mul(1 << self.failures.min(5));
+        let wait_ns = FIRST_NS.saturating_mul(1 << self.failures.min(16));
         self.failures += 1;
         now.saturating_add(wait_ns.min(LONGEST_NS))
     }
