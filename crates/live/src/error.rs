@@ -4,6 +4,7 @@ use std::io;
 
 use netlab::resolved::InvalidDirection;
 use netlab::samples::TableError;
+use netlab::trace::CaptureError;
 use thiserror::Error;
 
 /// Everything that can go wrong in this crate.
@@ -34,6 +35,9 @@ pub enum LiveError {
     /// The link model refuses a direction.
     #[error(transparent)]
     Direction(#[from] InvalidDirection),
+    /// A capture cannot be written.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     /// A table cannot be written.
     #[error(transparent)]
     Table(#[from] TableError),

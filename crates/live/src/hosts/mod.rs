@@ -1,0 +1,222 @@
+//! The hosts of an experiment and what is between them, each in a network namespace: devices, addresses, routes, settings.
+
+mod actions;
+mod addresses;
+mod counters;
+mod place;
+mod routing;
+mod settings;
+mod switches;
+mod verification;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread;
+
+use netlab::resolved::Experiment;
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use serde::Serialize;
+
+use addresses::{Layout, PlaceKind};
+use place::Place;
+use routing::PlaceRoutes;
+
+use crate::netlink::{RouteRow, dump_routes, dump_rules, route_text, rule_text};
+use crate::{Device, LiveError, NetworkNamespace};
+
+/// The kernel's table of addresses that are its own.
+const LOCAL_TABLE: u32 = 255;
+
+/// Threads that remove devices: the kernel lets them wait for the same grace periods.
+const REMOVERS: usize = 16;
+
+/// The rules and routes of one host or router, as ip(8) shows them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tables {
+    /// In the order in which they are tried.
+    pub rules: Vec<String>,
+    /// Of all tables but `local`.
+    pub routes: Vec<String>,
+}
+
+/// The hosts, routers, switches and access points of one run.
+///
+/// All of it ends with the last descriptor, socket or process in its namespaces. Dropping this removes the devices in one request for each namespace:
+/// do so before the devices are closed, which takes the kernel longer one by one.
+#[derive(Debug)]
+pub struct Hosts {
+    layout: Layout,
+    places: Vec<Place>,
+}
+
+impl Hosts {
+    /// Checks what this back-end cannot build, without building anything.
+    ///
+    /// # Errors
+    /// Switches in a loop, flows whose paths the kernel's routes cannot tell apart, interfaces whose names the kernel does not take.
+    pub fn check(experiment: &Experiment) -> Result<(), LiveError> {
+        let layout = Layout::new(experiment)?;
+        switches::check_loops(&layout)?;
+        routing::plan(experiment, &layout).map(drop)
+    }
+
+    /// Builds all of them. The devices are by the indices of the interfaces in the experiment; interfaces that are up at the start are up.
+    ///
+    /// # Errors
+    /// What [`Self::check`] refuses; and whatever the system refuses, for want of privileges or because it does not have it.
+    pub fn build(experiment: &Experiment) -> Result<(Self, Vec<Device>), LiveError> {
+        let layout = Layout::new(experiment)?;
+        switches::check_loops(&layout)?;
+        let routes = routing::plan(experiment, &layout)?;
+        let build = || build_places(experiment, &layout, routes);
+        let (places, devices) = in_one_thread(build)?;
+        Ok((Self { layout, places }, devices))
+    }
+
+    /// The namespace of a host.
+    ///
+    /// # Panics
+    /// There is no host or node of that id; the experiment was validated.
+    pub fn namespace(&self, id: &str) -> &Arc<NetworkNamespace> {
+        &self.places[self.layout.place_of[id]].namespace
+    }
+
+    /// The name of an interface's device in its namespace, by the interface's index in the experiment.
+    pub fn device_name(&self, interface: usize) -> &str {
+        &self.layout.ports[interface].device
+    }
+
+    /// The kernel's number of an interface's device in its namespace, by the interface's index in the experiment.
+    pub fn device_index(&self, interface: usize) -> u32 {
+        let place = &self.places[self.layout.ports[interface].place];
+        place.ports[&interface].device
+    }
+
+    /// The settings in effect, by host or router.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn settings(&self) -> Result<BTreeMap<String, BTreeMap<String, String>>, LiveError> {
+        self.in_each(|place| {
+            let is_host = place.kind == PlaceKind::Host;
+            settings::in_effect(&place.id, &place.settings, is_host)
+        })
+    }
+
+    /// The kernel's counters since the namespace began, by host or router.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn counters(&self) -> Result<BTreeMap<String, BTreeMap<String, u64>>, LiveError> {
+        self.in_each(|place| counters::read(&place.id))
+    }
+
+    /// Runs something in the namespace of every host and router.
+    fn in_each<T: Send>(
+        &self,
+        action: impl Fn(&Place) -> Result<T, LiveError> + Sync,
+    ) -> Result<BTreeMap<String, T>, LiveError> {
+        in_one_thread(|| {
+            let routed = self
+                .places
+                .iter()
+                .filter(|place| place.kind != PlaceKind::Switch);
+            routed
+                .map(|place| {
+                    place.namespace.enter()?;
+                    Ok((place.id.clone(), action(place)?))
+                })
+                .collect()
+        })
+    }
+
+    /// The rules and routes that the kernel has now, by host or router.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn tables(&mut self) -> Result<BTreeMap<String, Tables>, LiveError> {
+        let routed = self
+            .places
+            .iter_mut()
+            .filter(|place| place.kind != PlaceKind::Switch);
+        routed
+            .map(|place| Ok((place.id.clone(), tables_of(place)?)))
+            .collect()
+    }
+
+    /// Removes all devices. What is in the namespaces stays alive, but nothing reaches it any more.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn remove_devices(&mut self) -> Result<(), LiveError> {
+        let share = self.places.len().div_ceil(REMOVERS).max(1);
+        thread::scope(|scope| {
+            let removers: Vec<_> = self
+                .places
+                .chunks_mut(share)
+                .map(|places| scope.spawn(|| places.iter_mut().try_for_each(Place::remove_devices)))
+                .collect();
+            removers
+                .into_iter()
+                .try_for_each(|remover| remover.join().expect("it does not panic"))
+        })
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        // Best effort: without this request they end too, only later.
+        let _ = self.remove_devices();
+    }
+}
+
+/// For what moves from namespace to namespace, which the caller's thread must not.
+fn in_one_thread<T: Send>(action: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let visitor = scope.spawn(action);
+        visitor
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Takes the calling thread from namespace to namespace.
+fn build_places(
+    experiment: &Experiment,
+    layout: &Layout,
+    routes: Vec<PlaceRoutes>,
+) -> Result<(Vec<Place>, Vec<Device>), LiveError> {
+    let mut places = Vec::with_capacity(layout.places.len());
+    let mut devices: Vec<Option<Device>> = layout.ports.iter().map(|_| None).collect();
+    for (index, routes) in routes.into_iter().enumerate() {
+        let host = layout.places[index].host;
+        let host = host.map(|host| &experiment.hosts[host]);
+        let (place, made) = Place::build(layout, index, host, routes)?;
+        places.push(place);
+        for (port, device) in made {
+            devices[port] = Some(device);
+        }
+    }
+    Ok((places, devices.into_iter().flatten().collect()))
+}
+
+fn tables_of(place: &mut Place) -> Result<Tables, LiveError> {
+    let mut tables = Tables::default();
+    for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+        for row in place.connection.dump(&dump_rules(family))? {
+            if let RouteNetlinkMessage::NewRule(row) = row {
+                tables.rules.push(rule_text(&row));
+            }
+        }
+        for row in place.connection.dump(&dump_routes(family))? {
+            if let RouteNetlinkMessage::NewRoute(row) = row {
+                let found = RouteRow::new(&row);
+                if found.table != LOCAL_TABLE && !found.is_multicast() {
+                    let names = place.connection.names();
+                    tables.routes.push(route_text(&row, names));
+                }
+            }
+        }
+    }
+    Ok(tables)
+}
