@@ -97,7 +97,7 @@ def _other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]
                 place = f"hosts.{host['id']}.behaviour.{name}: {behaviour[name]}"
                 yield (
                     place,
-                    f"the kernel has {value} and offers no way to change it; only path_manager_delay may differ",
+                    f"the kernel has {value}, which cannot be changed; only path_manager_delay can",
                 )
 
 
