@@ -183,9 +183,10 @@ def test_the_doctor_shows_what_the_kernel_can_and_what_keeps_it(live: MadeLive, 
 
 
 @pytest.mark.usefixtures("live")
-def test_of_the_kernels_behaviour_only_the_path_managers_delay_is_ours() -> None:
+def test_of_the_kernels_behaviour_only_two_delays_can_be_chosen() -> None:
     experiment = resolved()
     experiment["hosts"][0]["behaviour"][0]["path_manager_delay_ns"] = S
+    experiment["hosts"][0]["behaviour"][0]["stale_intervals"] = 2
     assert backend("kernel").check(experiment) == []
     experiment["hosts"][0]["behaviour"][0]["reinjection"] = "none"
     ((feature, why),) = backend("kernel").check(experiment)

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 HEED_STOP_NS = 200_000_000
 #: The name under which the compiled part tells that the user may not do what a run needs.
 PRIVILEGES = "privileges"
-#: How the kernel meets failures. When the path manager acts is not among it: that is ours.
+#: How the kernel meets failures; `stale_intervals` is a setting of its own, and when the path manager acts is ours.
 MAINLINE = {
     "failed_after": "stale",
-    "stale_intervals": 4,
     "reinjection": "on_stale",
     "reinject_whole_queue": True,
     "subflow_order": "oldest_first",
@@ -97,7 +96,7 @@ def _other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]
                 place = f"hosts.{host['id']}.behaviour.{name}: {behaviour[name]}"
                 yield (
                     place,
-                    f"the kernel has {value}, which cannot be changed; only path_manager_delay can",
+                    f"the kernel has {value}, which cannot be changed; only path_manager_delay and stale_intervals can",
                 )
 
 
