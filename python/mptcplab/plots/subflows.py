@@ -89,7 +89,7 @@ def timeline(run: RunData) -> Drawing | None:
     plot.set(xlim=(0, run.end_s), ylim=(-0.7, len(shown) - 0.3), xlabel=TIME)
     plot.grid(visible=False, axis="y")
     plot.legend(
-        handles=_legend(drawn | ({"path manager": None} if told else {})),
+        handles=_legend(drawn),
         loc="upper left",
         bbox_to_anchor=(1, 1),
         frameon=False,
