@@ -2,9 +2,13 @@
 //!
 //! Everything here runs in virtual time: time and randomness are arguments.
 
+pub mod capabilities;
 pub mod link;
+pub mod links;
 pub mod resolved;
 pub mod rng;
 pub mod samples;
+pub mod schedule;
 pub mod sim;
 pub mod time;
+pub mod trace;

@@ -33,7 +33,8 @@ class SimulatedRun:
             yield Tick(self._simulation.now_ns, self._simulation.latest())
 
     def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
-        return self._simulation.inject(json.dumps(action))
+        event: dict[str, Any] = json.loads(self._simulation.inject(json.dumps(action)))
+        return event
 
     def stop(self, reason: str) -> None:  # noqa: ARG002  (the bundle records the reason)
         self._state = "stopped"

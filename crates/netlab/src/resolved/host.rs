@@ -34,6 +34,13 @@ pub struct Host {
     pub behaviour: Vec<Behaviour>,
 }
 
+impl Host {
+    /// The behaviour of first choice; the only one of an experiment that is being run.
+    pub fn behaviour(&self) -> &Behaviour {
+        &self.behaviour[0]
+    }
+}
+
 /// Whose protocol stack a host runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -22,18 +22,33 @@ pub(super) fn words_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-/// The words that a column can hold, and the array made of their codes.
-pub(super) struct Words(ArrayRef);
+/// The words that a column can hold. They only grow, so that a code means the same word in every batch.
+pub(super) struct Words {
+    words: Vec<String>,
+    /// What the batches share; `None` if a word was added since.
+    array: Option<ArrayRef>,
+}
 
 impl Words {
     pub(super) fn new<T: AsRef<str>>(words: &[T]) -> Self {
-        Self(Arc::new(StringArray::from_iter_values(words)))
+        let words = words.iter().map(|word| word.as_ref().to_owned()).collect();
+        Self { words, array: None }
+    }
+
+    /// Adds a word, and gives its code.
+    pub(super) fn add(&mut self, word: &str) -> usize {
+        self.array = None;
+        self.words.push(word.to_owned());
+        self.words.len() - 1
     }
 
     /// A column of these codes, places in the list of words.
-    pub(super) fn column(&self, codes: Vec<i32>) -> Result<ArrayRef, ArrowError> {
+    pub(super) fn column(&mut self, codes: Vec<i32>) -> Result<ArrayRef, ArrowError> {
         let codes = Int32Array::from(codes);
-        let column = DictionaryArray::<Int32Type>::try_new(codes, Arc::clone(&self.0))?;
+        let words = self
+            .array
+            .get_or_insert_with(|| Arc::new(StringArray::from_iter_values(&self.words)));
+        let column = DictionaryArray::<Int32Type>::try_new(codes, Arc::clone(words))?;
         Ok(Arc::new(column))
     }
 }

@@ -26,7 +26,7 @@ pub struct SampleTable {
 }
 
 impl SampleTable {
-    /// Creates `samples.arrows` in `directory`; entities and metrics are all that rows can name.
+    /// Creates `samples.arrows` in `directory`; metrics are all that rows can name, entities may be added.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -52,7 +52,12 @@ impl SampleTable {
         })
     }
 
-    /// Adds a row. `entity` and `metric` are places in the lists given to [`Self::create`].
+    /// Makes an entity known that was not when the table was created, and gives its place.
+    pub fn add_entity(&mut self, name: &str) -> usize {
+        self.entities.add(name)
+    }
+
+    /// Adds a row. `entity` and `metric` are places in the lists given to [`Self::create`], or what [`Self::add_entity`] gave.
     ///
     /// # Errors
     /// A full batch cannot be written.

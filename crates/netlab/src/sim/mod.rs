@@ -10,16 +10,14 @@ mod event_queue;
 mod network;
 mod packet;
 mod sampling;
-mod schedule;
 mod setup;
 mod simulation;
 mod summary;
 mod trace_hash;
 
-pub use capabilities::{Capability, capabilities};
-pub use check::{Missing, check};
+pub use capabilities::capabilities;
+pub use check::check;
 pub use event_queue::QueueKind;
 pub use sampling::Latest;
-pub use schedule::EventRecord;
 pub use simulation::{Simulation, SimulationError};
 pub use summary::{FlowSummary, LinkSummary, PathSummary, Summary};

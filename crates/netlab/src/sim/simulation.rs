@@ -6,18 +6,20 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 use super::apps::{App, Arrival};
-use super::check::{Missing, check, check_action};
+use super::capabilities::capabilities;
+use super::check::check;
 use super::event_queue::{Deadlines, EntityId, QueueKind};
 use super::network::{FIRST_CHANNEL, Fate, Network};
 use super::packet::Packet;
 use super::sampling::{Latest, Sampler};
-use super::schedule::{EventRecord, Schedule};
 use super::setup::Applications;
 use super::summary::{FlowSummary, LinkSummary, PathSummary, Summary};
 use super::trace_hash::TraceHash;
+use crate::capabilities::{Capabilities, Missing};
 use crate::link::DropReason;
 use crate::resolved::{Action, Experiment, InvalidDirection, ResolvedError};
 use crate::samples::{TableError, Unit, UnitTable};
+use crate::schedule::{EventRecord, Schedule};
 use crate::time::Nanos;
 
 /// The longest that samples wait in memory while the run goes on. The wall clock decides when they are written, and nothing else.
@@ -219,9 +221,7 @@ impl Simulation {
 
     fn run_channel(&mut self, channel: usize) -> Result<(), TableError> {
         while let Some(output) = self.network.poll(self.now, channel) {
-            let fate = self
-                .network
-                .handle(self.now, channel, output, &mut self.deadlines);
+            let fate = self.network.handle(self.now, output, &mut self.deadlines);
             if let Some(fate) = fate {
                 self.settle(fate)?;
             }
@@ -335,12 +335,13 @@ impl Simulation {
             return Err(SimulationError::Ended(self.now));
         }
         action.validate(&self.experiment)?;
-        let missing = check_action(&self.experiment, "action", action);
+        let missing =
+            Capabilities::new(capabilities()).check_action(&self.experiment, "action", action);
         if !missing.is_empty() {
             return Err(SimulationError::Unsupported(missing));
         }
         self.network.apply(self.now, action, &mut self.deadlines)?;
-        Ok(self.schedule.inject(self.now))
+        Ok(self.schedule.inject(self.now, action.clone()))
     }
 
     /// The values of the last sample.

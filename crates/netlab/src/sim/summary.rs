@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::schedule::EventRecord;
+use crate::schedule::EventRecord;
 use crate::time::Nanos;
 
 /// The result of a run. Its JSON is what `finish` gives to Python.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// When the run ended.
     pub end_ns: Nanos,

@@ -306,7 +306,9 @@ fn a_port_that_is_not_there_cannot_go_down() {
 fn what_is_listed_as_missing_is_what_check_refuses() {
     let listed = capabilities().iter();
     let listed = listed.filter(|capability| capability.missing_because.is_some());
-    let listed: Vec<_> = listed.map(|capability| capability.feature).collect();
+    let listed: Vec<_> = listed
+        .map(|capability| capability.feature.clone())
+        .collect();
     let mut refused = Vec::new();
     let mut ask = |prefix: &str, change: &dyn Fn(&mut Value)| {
         let features = missing_after(change);
@@ -349,7 +351,9 @@ fn what_is_listed_as_missing_is_what_check_refuses() {
     ask("first_hop", &|e| e["hosts"][0]["first_hop"] = json!("host"));
     let captures = missing_after(|e| e["measure"]["captures"] = json!(["client.first"]));
     assert_eq!(captures, ["measure.captures: client.first"]);
-    refused.push("captures".to_owned());
+    let one = missing_after(|e| e["hosts"][0]["one_at_a_time"] = json!(true));
+    assert_eq!(one, ["hosts.client.one_at_a_time"]);
+    refused.extend(["captures", "one_at_a_time"].map(str::to_owned));
     refused.sort_unstable();
     let mut listed = listed;
     listed.sort_unstable();

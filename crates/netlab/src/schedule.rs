@@ -8,7 +8,7 @@ use crate::resolved::{Action, Event};
 use crate::time::Nanos;
 
 /// An event as it happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EventRecord {
     /// Its id; injected ones are `injected.1`, `injected.2` and so on.
     pub id: String,
@@ -20,10 +20,12 @@ pub struct EventRecord {
     pub actual_ns: Nanos,
     /// Whether it was not in the description.
     pub injected: bool,
+    /// What it did, if the description does not say it.
+    pub action: Option<Action>,
 }
 
 /// Events to come, and the record of those that happened.
-pub(super) struct Schedule {
+pub struct Schedule {
     events: Vec<Event>,
     next: usize,
     taken_ids: BTreeSet<String>,
@@ -33,7 +35,7 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// `events` ascend in time.
-    pub(super) fn new(events: &[Event]) -> Self {
+    pub fn new(events: &[Event]) -> Self {
         Self {
             events: events.to_vec(),
             next: 0,
@@ -44,12 +46,12 @@ impl Schedule {
     }
 
     /// When the next event of the description happens.
-    pub(super) fn next_at(&self) -> Option<Nanos> {
+    pub fn next_at(&self) -> Option<Nanos> {
         self.events.get(self.next).map(|event| event.at_ns)
     }
 
     /// Records the next event as happening now, and gives what it does.
-    pub(super) fn take_due(&mut self, now: Nanos) -> Option<Action> {
+    pub fn take_due(&mut self, now: Nanos) -> Option<Action> {
         let event = self
             .events
             .get(self.next)
@@ -61,18 +63,20 @@ impl Schedule {
             asked_ns: event.at_ns,
             actual_ns: now,
             injected: false,
+            action: None,
         });
         Some(event.action.clone())
     }
 
     /// Records an event that is not in the description.
-    pub(super) fn inject(&mut self, now: Nanos) -> EventRecord {
+    pub fn inject(&mut self, now: Nanos, action: Action) -> EventRecord {
         let record = EventRecord {
             id: self.unused_id(),
             parent: None,
             asked_ns: now,
             actual_ns: now,
             injected: true,
+            action: Some(action),
         };
         self.record.push(record.clone());
         record
@@ -89,7 +93,7 @@ impl Schedule {
     }
 
     /// All events that happened, in order.
-    pub(super) fn record(&self) -> &[EventRecord] {
+    pub fn record(&self) -> &[EventRecord] {
         &self.record
     }
 }

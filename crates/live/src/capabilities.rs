@@ -1,0 +1,223 @@
+//! What this machine can do in real time, and what an experiment asks for that it cannot.
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::Path;
+
+use netlab::capabilities::{Capabilities, Capability, Missing};
+use netlab::resolved::{Action, Experiment};
+use rustix::thread::{CapabilitySet, capabilities as capabilities_of};
+
+const FIXED: &[Capability] = &[
+    Capability::has("transport udp"),
+    Capability::has("transport tcp"),
+    Capability::has("app cbr"),
+    Capability::has("app probe"),
+    Capability::has("app bulk"),
+    Capability::has("app request_response"),
+    Capability::has("app short_flows"),
+    Capability::has("app streaming"),
+    Capability::has("app iperf3"),
+    Capability::has("app command"),
+    Capability::has("action interface_down"),
+    Capability::has("action interface_up"),
+    Capability::has("action link_down"),
+    Capability::has("action link_up"),
+    Capability::has("action set_link"),
+    Capability::has("action address_add"),
+    Capability::has("action address_remove"),
+    Capability::has("action set_backup"),
+    Capability::has("action exec"),
+    Capability::has("queue drop_tail"),
+    Capability::has("queue codel"),
+    Capability::has("queue fq_codel"),
+    Capability::has("queue red"),
+    Capability::has("queue pie"),
+    Capability::has("loss bernoulli"),
+    Capability::has("loss gilbert_elliott"),
+    Capability::has("loss list"),
+    Capability::has("trace"),
+    Capability::has("medium"),
+    Capability::has("captures"),
+    Capability::has("stack backend"),
+    Capability::has("stack kernel"),
+    Capability::lacks(
+        "stack userspace",
+        "our stack in real time needs the userspace back-end",
+    ),
+    Capability::has("first_hop network"),
+    Capability::lacks(
+        "first_hop host",
+        "an emulated link gives the sender's stack no back-pressure: use the simulator",
+    ),
+    Capability::lacks(
+        "one_at_a_time",
+        "the kernel uses all subflows of a connection: set backup on some interfaces instead",
+    ),
+    Capability::has("behaviour mainline"),
+    Capability::lacks(
+        "behaviour oot",
+        "reinjection and stale detection of the out-of-tree kernel are not in this one; as second choice: {preset: mainline, path_manager_delay: 500ms}",
+    ),
+    Capability::has("path_manager passive"),
+    Capability::has("path_manager full_mesh"),
+    Capability::has("path_manager n_diff_ports"),
+    Capability::has("path_manager kernel_endpoints"),
+    Capability::lacks("path_manager binder", "arrives with the protocol engine"),
+    Capability::has("scheduler kernel_default"),
+];
+
+/// Schedulers of other stacks.
+const SCHEDULERS: &[&str] = &[
+    "min_rtt",
+    "round_robin",
+    "weighted_round_robin",
+    "redundant",
+    "blest",
+    "ecf",
+    "blest-oot",
+    "ecf-oot",
+    "x-lamps",
+    "x-adaptive_redundant",
+];
+
+/// Congestion controls that Linux has in its tree.
+const IN_TREE: &[&str] = &["reno", "cubic", "bbr"];
+
+/// Congestion controls of other stacks.
+const OUT_OF_TREE: &[&str] = &[
+    "lia",
+    "olia",
+    "balia",
+    "wvegas",
+    "ewtcp",
+    "coupled",
+    "semicoupled",
+    "fixed_cwnd",
+    "lia-oot",
+    "olia-oot",
+    "balia-oot",
+    "wvegas-oot",
+    "x-dwc",
+    "x-mpcubic",
+];
+
+/// What kernels differ in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Whether it speaks Multipath TCP.
+    pub is_multipath: bool,
+    /// The congestion controls that it has now.
+    pub congestion_controls: Vec<String>,
+    /// Whether packet schedulers can be registered as eBPF.
+    pub takes_schedulers: bool,
+}
+
+impl Kernel {
+    /// The one that runs here.
+    pub fn of_this_machine() -> Self {
+        let listed = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        let listed = listed.unwrap_or_default();
+        Self {
+            is_multipath: Path::new("/proc/sys/net/mptcp/enabled").exists(),
+            congestion_controls: listed.split_whitespace().map(str::to_owned).collect(),
+            takes_schedulers: takes_schedulers(),
+        }
+    }
+
+    /// A mainline kernel of today with all that matters here built in.
+    pub fn of_mainline() -> Self {
+        Self {
+            is_multipath: true,
+            congestion_controls: IN_TREE.iter().map(|name| (*name).to_owned()).collect(),
+            takes_schedulers: false,
+        }
+    }
+
+    /// All that a description can ask for, as this kernel has it or not.
+    pub fn capabilities(&self) -> Vec<Capability> {
+        let mut table = FIXED.to_vec();
+        table.push(self.multipath());
+        table.extend(self.congestion_controls());
+        table.extend(self.schedulers());
+        table
+    }
+
+    /// Everything in a valid experiment that this kernel cannot do; empty if it can run it.
+    pub fn check(&self, experiment: &Experiment) -> Vec<Missing> {
+        Capabilities::new(&self.capabilities()).check(experiment)
+    }
+
+    fn multipath(&self) -> Capability {
+        if self.is_multipath {
+            return Capability::has("transport mptcp");
+        }
+        Capability::lacks(
+            "transport mptcp",
+            "this kernel has no Multipath TCP: it needs Linux 6.1 or newer with CONFIG_MPTCP",
+        )
+    }
+
+    fn congestion_controls(&self) -> impl Iterator<Item = Capability> {
+        let in_tree = IN_TREE.iter().map(|name| {
+            let is_there = self.congestion_controls.iter().any(|there| there == name);
+            let why = format!("this kernel does not have it now: try `modprobe tcp_{name}`");
+            named("cc", name, (!is_there).then_some(why.into()))
+        });
+        let out_of_tree = OUT_OF_TREE.iter().map(|name| {
+            let why = "not in the mainline kernel, where each subflow is on its own";
+            named("cc", name, Some(why.into()))
+        });
+        in_tree.chain(out_of_tree)
+    }
+
+    fn schedulers(&self) -> impl Iterator<Item = Capability> {
+        let why = if self.takes_schedulers {
+            "this kernel takes schedulers written in eBPF, and there is none of that name yet"
+        } else {
+            "the kernel's only packet scheduler is kernel_default, and this one takes none in eBPF"
+        };
+        let schedulers = SCHEDULERS.iter();
+        schedulers.map(move |name| named("scheduler", name, Some(why.into())))
+    }
+}
+
+/// Everything in a valid experiment that cannot be run on this machine; empty if it can.
+pub fn check(experiment: &Experiment) -> Vec<Missing> {
+    let mut missing = obstacles();
+    missing.extend(Kernel::of_this_machine().check(experiment));
+    missing
+}
+
+/// What cannot be done of an action that comes up while an experiment runs.
+pub(crate) fn check_action(experiment: &Experiment, action: &Action) -> Vec<Missing> {
+    let capabilities = Kernel::of_this_machine().capabilities();
+    Capabilities::new(&capabilities).check_action(experiment, "action", action)
+}
+
+/// What stands in the way of any run.
+fn obstacles() -> Vec<Missing> {
+    let needed = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN;
+    let effective = capabilities_of(None).map(|sets| sets.effective);
+    let is_privileged = effective.is_ok_and(|effective| effective.contains(needed));
+    let privileges = (!is_privileged).then(|| Missing {
+        feature: "privileges".to_owned(),
+        why: "network namespaces and link emulation need root: use `sudo mptcplab run ..`, or --on sim"
+            .to_owned(),
+    });
+    privileges.into_iter().collect()
+}
+
+fn named(kind: &str, name: &str, missing_because: Option<Cow<'static, str>>) -> Capability {
+    Capability {
+        feature: format!("{kind} {name}").into(),
+        missing_because,
+    }
+}
+
+/// Whether packet schedulers can be registered as struct_ops: the kernel's own type information then has their table.
+fn takes_schedulers() -> bool {
+    const TABLE: &[u8] = b"bpf_struct_ops_mptcp_sched_ops\0";
+    let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
+    types.windows(TABLE.len()).any(|window| window == TABLE)
+}

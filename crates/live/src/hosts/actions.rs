@@ -1,0 +1,60 @@
+//! What events do to interfaces and addresses.
+
+use netlab::resolved::{Action, LinkDownBy};
+
+use super::Hosts;
+use super::addresses::PlaceKind;
+use super::place::PortState;
+use crate::LiveError;
+
+impl Hosts {
+    /// Carries out what concerns interfaces and addresses; what a link does by itself is the emulator's, and nothing is done here.
+    ///
+    /// The kernel forgets routes when an interface goes down or loses its address: they are restored with it.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn apply(&mut self, action: &Action) -> Result<(), LiveError> {
+        match action {
+            Action::InterfaceDown { interface } => {
+                self.change(interface, |port| port.is_up = false)
+            }
+            Action::InterfaceUp { interface } => self.change(interface, |port| port.is_up = true),
+            Action::AddressRemove { interface } => {
+                self.change(interface, |port| port.has_address = false)
+            }
+            Action::AddressAdd { interface } => {
+                self.change(interface, |port| port.has_address = true)
+            }
+            Action::LinkDown {
+                link,
+                by: LinkDownBy::PortDown,
+            } => self.set_ports_down(link, true),
+            Action::LinkUp {
+                link,
+                by: LinkDownBy::PortDown,
+            } => self.set_ports_down(link, false),
+            _ => Ok(()),
+        }
+    }
+
+    fn change(
+        &mut self,
+        interface: &str,
+        change: impl FnOnce(&mut PortState),
+    ) -> Result<(), LiveError> {
+        let port = self.layout.port_of[interface];
+        self.places[self.layout.ports[port].place].change(port, change)
+    }
+
+    /// The ends at hosts stay as they are.
+    fn set_ports_down(&mut self, link: &str, down: bool) -> Result<(), LiveError> {
+        for port in self.layout.ends[self.layout.link_of[link]] {
+            if self.layout.kind_at(port) != PlaceKind::Host {
+                let place = self.layout.ports[port].place;
+                self.places[place].change(port, |state| state.port_is_down = down)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! Which way packets go, from the paths of the flows alone: what no path asks for is unreachable.
+//!
+//! At every host and router that a path passes, a rule sends packets from the path's one address to a table of that address, in which there is a route to its other address;
+//! and the same the other way round. So packets follow the hops of their path.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use netlab::resolved::{Experiment, Flow, HopDirection, Path};
+
+use super::addresses::{Family, Layout, PlaceKind};
+use crate::LiveError;
+
+/// Numbers of tables begin here: above all that the kernel and distributions use. The rest is the index of the interface that has the source address.
+pub(super) const FIRST_TABLE: u32 = 1000;
+
+/// The kernel's table for packets that no rule of ours takes.
+pub(super) const MAIN_TABLE: u32 = 254;
+
+/// Between the kernel's rules for the tables `local` (0) and `main` (32766).
+pub(super) const RULE_PRIORITY: u32 = 1000;
+
+/// Where packets go next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Index of the interface by which they leave.
+    pub(super) port: usize,
+    /// Index of the interface at which they arrive, behind switches if there are some.
+    pub(super) arrival: usize,
+    /// That interface's address, unless it is the destination.
+    pub(super) gateway: Option<IpAddr>,
+}
+
+/// The routes for packets from one address.
+#[derive(Clone, Debug)]
+pub(super) struct SourceTable {
+    pub(super) number: u32,
+    pub(super) routes: BTreeMap<IpAddr, Step>,
+}
+
+/// A route for packets whose program bound no address.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MainRoute {
+    pub(super) step: Step,
+    /// The address that they get; routers choose by the interface.
+    pub(super) source: Option<IpAddr>,
+}
+
+/// What one host or router knows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PlaceRoutes {
+    pub(super) by_source: BTreeMap<IpAddr, SourceTable>,
+    pub(super) main: BTreeMap<IpAddr, MainRoute>,
+}
+
+/// One direction of a path: the links in the order in which they are taken, each with the interfaces at its near and far end.
+pub(super) struct Way<'a> {
+    flow: &'a str,
+    /// Index of the interface that has the source address.
+    pub(super) source: usize,
+    /// Index of the interface that has the destination address.
+    pub(super) destination: usize,
+    hops: Vec<(usize, usize)>,
+}
+
+impl<'a> Way<'a> {
+    pub(super) fn both(layout: &Layout, flow: &'a Flow, path: &Path) -> [Self; 2] {
+        let hops: Vec<(usize, usize)> = path
+            .hops
+            .iter()
+            .map(|hop| {
+                let [a, b] = layout.ends[layout.link_of[&hop.link]];
+                match hop.direction {
+                    HopDirection::Forward => (a, b),
+                    HopDirection::Backward => (b, a),
+                }
+            })
+            .collect();
+        let back = hops.iter().rev().map(|&(near, far)| (far, near)).collect();
+        let (local, remote) = (layout.port_of[&path.local], layout.port_of[&path.remote]);
+        let way = |source, destination, hops| Self {
+            flow: &flow.id,
+            source,
+            destination,
+            hops,
+        };
+        [way(local, remote, hops), way(remote, local, back)]
+    }
+
+    /// The interfaces at which hosts and routers are left, and those at which the next ones are reached.
+    pub(super) fn steps(&self, layout: &Layout) -> Vec<(usize, usize)> {
+        let mut steps = Vec::new();
+        let mut left_by = None;
+        for &(near, far) in &self.hops {
+            let left = *left_by.get_or_insert(near);
+            if layout.kind_at(far) != PlaceKind::Switch {
+                steps.push((left, far));
+                left_by = None;
+            }
+        }
+        steps
+    }
+}
+
+/// The routes of all places, by index.
+///
+/// # Errors
+/// Two flows want packets between the same addresses to take different ways, which tables of routes cannot tell apart.
+pub(super) fn plan(
+    experiment: &Experiment,
+    layout: &Layout,
+) -> Result<Vec<PlaceRoutes>, LiveError> {
+    let mut places = vec![PlaceRoutes::default(); layout.places.len()];
+    for (index, port) in layout.ports.iter().enumerate() {
+        if layout.kind_at(index) == PlaceKind::Host {
+            for prefixed in port.addresses() {
+                places[port.place].table_of(prefixed.address, index);
+            }
+        }
+    }
+    for flow in experiment.flows.iter().filter(|flow| flow.from != flow.to) {
+        for path in &flow.paths {
+            for way in Way::both(layout, flow, path) {
+                for family in Family::BOTH {
+                    add(&mut places, layout, &way, family)?;
+                }
+            }
+        }
+    }
+    Ok(places)
+}
+
+impl PlaceRoutes {
+    fn table_of(&mut self, source: IpAddr, port: usize) -> &mut SourceTable {
+        self.by_source.entry(source).or_insert_with(|| SourceTable {
+            number: FIRST_TABLE + port as u32,
+            routes: BTreeMap::new(),
+        })
+    }
+}
+
+fn add(
+    places: &mut [PlaceRoutes],
+    layout: &Layout,
+    way: &Way,
+    family: Family,
+) -> Result<(), LiveError> {
+    let address = |port: usize| layout.ports[port].address(family);
+    let (Some(source), Some(destination)) = (address(way.source), address(way.destination)) else {
+        return Ok(());
+    };
+    for (port, arrival) in way.steps(layout) {
+        let place = layout.ports[port].place;
+        let step = Step {
+            port,
+            arrival,
+            gateway: address(arrival).filter(|gateway| *gateway != destination),
+        };
+        let routes = &mut places[place];
+        let table = routes.table_of(source, way.source);
+        let known = *table.routes.entry(destination).or_insert(step);
+        if known != step {
+            let (id, device) = (&layout.places[place].id, &layout.ports[port].device);
+            return Err(LiveError::Failed(format!(
+                "flow {}: at {id}, packets from {source} to {destination} would leave by {device}, but those of a flow before leave by {}; \
+                 the kernel's routes tell paths apart by their addresses only: give the flows other interfaces or the same hops",
+                way.flow, layout.ports[known.port].device
+            )));
+        }
+        let is_host = layout.places[place].kind == PlaceKind::Host;
+        let main = MainRoute {
+            step,
+            source: is_host.then_some(source),
+        };
+        routes.main.entry(destination).or_insert(main);
+    }
+    Ok(())
+}

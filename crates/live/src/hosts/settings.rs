@@ -1,0 +1,218 @@
+//! The kernel's settings of a namespace: what the description says, and what would otherwise be taken from the machine.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use netlab::resolved::{FailedAfter, Host};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{pread, pwrite};
+
+use super::addresses::PlaceKind;
+use crate::LiveError;
+
+/// A name as sysctl(8) writes it, and a value.
+pub(super) type Setting = (&'static str, String);
+
+/// Smallest and initial receive and send buffers, mainline's own; the largest are the description's.
+const RECEIVE_BUFFER_BYTES: (u64, u64) = (4096, 131_072);
+const SEND_BUFFER_BYTES: (u64, u64) = (4096, 16_384);
+
+/// Settings that are not written, but belong into the record of a run.
+const RECORDED: [&str; 12] = [
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_mtu_probing",
+    "net.ipv4.tcp_recovery",
+    "net.ipv4.tcp_rto_min_us",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_syn_retries",
+    "net.ipv4.tcp_synack_retries",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_limit_output_bytes",
+];
+
+/// More than any of them takes.
+const LONGEST_VALUE_BYTES: usize = 512;
+
+/// All of this folder is recorded.
+const MPTCP: &str = "net.mptcp";
+
+/// What a place gets before it has devices, which take the defaults over.
+pub(super) fn settings_for(kind: PlaceKind, host: Option<&Host>) -> Vec<Setting> {
+    if kind == PlaceKind::Switch {
+        // A bridge has no addresses, and does not report memberships of groups to its neighbours.
+        return fixed(&[
+            ("net.ipv6.conf.all.disable_ipv6", "1"),
+            ("net.ipv6.conf.default.disable_ipv6", "1"),
+        ]);
+    }
+    let forwards = if kind == PlaceKind::Router { "1" } else { "0" };
+    let mut settings = fixed(&[
+        // First: the kernel changes other settings with these.
+        ("net.ipv4.ip_forward", forwards),
+        ("net.ipv6.conf.all.forwarding", forwards),
+        // A packet may come in by another interface than the answer leaves by.
+        ("net.ipv4.conf.all.rp_filter", "0"),
+        ("net.ipv4.conf.default.rp_filter", "0"),
+        // On a subnet with several interfaces, each answers for its own address only.
+        ("net.ipv4.conf.all.arp_ignore", "1"),
+        ("net.ipv4.conf.all.arp_announce", "2"),
+        // Paths are the description's.
+        ("net.ipv4.conf.all.accept_redirects", "0"),
+        ("net.ipv4.conf.default.accept_redirects", "0"),
+        ("net.ipv4.conf.all.send_redirects", "0"),
+        ("net.ipv4.conf.default.send_redirects", "0"),
+        ("net.ipv6.conf.all.accept_redirects", "0"),
+        ("net.ipv6.conf.default.accept_redirects", "0"),
+        // No packets that no flow sends: no solicitations, no link-local addresses, no search for duplicates.
+        ("net.ipv6.conf.all.disable_ipv6", "0"),
+        ("net.ipv6.conf.default.disable_ipv6", "0"),
+        ("net.ipv6.conf.default.accept_ra", "0"),
+        ("net.ipv6.conf.default.autoconf", "0"),
+        ("net.ipv6.conf.default.router_solicitations", "0"),
+        ("net.ipv6.conf.default.accept_dad", "0"),
+        ("net.ipv6.conf.default.addr_gen_mode", "1"),
+        // IPv4 addresses stay when an interface goes down; so do these.
+        ("net.ipv6.conf.all.keep_addr_on_down", "1"),
+    ]);
+    settings.extend(host.into_iter().flat_map(of_host));
+    settings
+}
+
+fn fixed(settings: &[(&'static str, &str)]) -> Vec<Setting> {
+    let settings = settings.iter();
+    settings
+        .map(|&(name, value)| (name, value.to_owned()))
+        .collect()
+}
+
+/// What the description says of a host's TCP and MPTCP.
+fn of_host(host: &Host) -> Vec<Setting> {
+    let flag = |on: bool| u8::from(on).to_string();
+    let mut settings = vec![
+        ("net.mptcp.enabled", flag(host.mptcp)),
+        ("net.mptcp.checksum_enabled", flag(host.checksum)),
+        (
+            "net.mptcp.syn_retrans_before_tcp_fallback",
+            host.syn_retries.to_string(),
+        ),
+        (
+            "net.ipv4.tcp_syn_linear_timeouts",
+            host.syn_linear_timeouts.to_string(),
+        ),
+        (
+            "net.ipv4.tcp_rmem",
+            buffers(RECEIVE_BUFFER_BYTES, host.rcvbuf_bytes),
+        ),
+        (
+            "net.ipv4.tcp_wmem",
+            buffers(SEND_BUFFER_BYTES, host.sndbuf_bytes),
+        ),
+        // A connection does not begin with what the kernel learnt from an earlier one.
+        ("net.ipv4.tcp_no_metrics_save", flag(true)),
+    ];
+    let behaviour = host.behaviour();
+    // What the old kernel did instead is not to be had; then the kernel's own value stays.
+    if behaviour.failed_after == FailedAfter::Stale {
+        let intervals = behaviour.stale_intervals.to_string();
+        settings.push(("net.mptcp.stale_loss_cnt", intervals));
+    }
+    settings
+}
+
+/// The three numbers of `tcp_rmem` and `tcp_wmem`.
+fn buffers((smallest, initial): (u64, u64), largest: u64) -> String {
+    format!(
+        "{} {} {largest}",
+        smallest.min(largest),
+        initial.min(largest)
+    )
+}
+
+/// Puts settings into effect in the namespace of the calling thread.
+///
+/// # Errors
+/// A setting that the kernel does not have, does not let us change, or changes to something else.
+pub(super) fn write(owner: &str, settings: &[Setting]) -> Result<(), LiveError> {
+    for (name, value) in settings {
+        write_one(owner, name, value)?;
+    }
+    Ok(())
+}
+
+fn write_one(owner: &str, name: &str, value: &str) -> Result<(), LiveError> {
+    let written = || {
+        let file = open(name, OFlags::RDWR)?;
+        if read_value(&file)? == value {
+            return Ok(());
+        }
+        pwrite(&file, value.as_bytes(), 0)?;
+        match read_value(&file)? {
+            found if found == value => Ok(()),
+            found => Err(io::Error::other(format!("the kernel made it {found}"))),
+        }
+    };
+    written().map_err(|why| LiveError::while_(format!("{owner}: setting {name} = {value}"))(why))
+}
+
+/// What is in effect in the namespace of the calling thread: all that was written, and what else the record wants of a host.
+///
+/// # Errors
+/// A setting that was written can no longer be read.
+pub(super) fn in_effect(
+    owner: &str,
+    written: &[Setting],
+    is_host: bool,
+) -> Result<BTreeMap<String, String>, LiveError> {
+    let mut found = BTreeMap::new();
+    for (name, _) in written {
+        let doing = format!("{owner}: reading {name}");
+        let value = value_of(name).map_err(LiveError::while_(doing))?;
+        found.insert((*name).to_owned(), value);
+    }
+    if is_host {
+        let others = RECORDED.iter().map(|name| (*name).to_owned());
+        for name in others.chain(all_of(MPTCP)) {
+            // Kernels differ in what they have.
+            if let Ok(value) = value_of(&name) {
+                found.insert(name, value);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn all_of(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(path_of(folder)).into_iter().flatten();
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.map(|name| format!("{folder}.{name}")).collect()
+}
+
+fn path_of(name: &str) -> PathBuf {
+    Path::new("/proc/sys").join(name.replace('.', "/"))
+}
+
+fn open(name: &str, flags: OFlags) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(
+        path_of(name),
+        flags | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
+
+fn value_of(name: &str) -> io::Result<String> {
+    read_value(&open(name, OFlags::RDONLY)?)
+}
+
+/// The kernel separates numbers by tabulators and ends lines.
+fn read_value(file: &OwnedFd) -> io::Result<String> {
+    let mut text = [0; LONGEST_VALUE_BYTES];
+    let length = pread(file, &mut text, 0)?;
+    let text = String::from_utf8_lossy(&text[..length]);
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}

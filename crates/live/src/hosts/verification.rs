@@ -1,0 +1,146 @@
+//! Whether the network that was built is the one that was described.
+
+mod echo;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use netlab::resolved::{Experiment, Flow, Path};
+use netlink_packet_route::RouteNetlinkMessage;
+
+use super::Hosts;
+use super::addresses::{Family, PlaceKind};
+use super::routing::Way;
+use crate::LiveError;
+use crate::netlink::{Request, RouteRow, look_up};
+
+/// A question to the routes of one place, and the answer that the description gives.
+struct Question {
+    path: String,
+    source: IpAddr,
+    destination: IpAddr,
+    /// The device by which the packet came in; none where it starts.
+    arrived_by: Option<u32>,
+    device: u32,
+    table: u32,
+}
+
+impl Hosts {
+    /// Checks, for every path of every flow and both directions, that each host and router on the way sends its packets out by the interface of the description; and then that
+    /// an echo of UDP comes back along every path, in no less and not much more than the described time. The emulator runs meanwhile and is restarted afterwards.
+    ///
+    /// Paths that cannot work yet, because an interface is down at the start, are left out.
+    ///
+    /// # Errors
+    /// The first path that is not as described: what was expected and what was found.
+    pub fn verify(&mut self, experiment: &Experiment) -> Result<(), LiveError> {
+        self.verify_routes(experiment)?;
+        echo::verify(self, experiment)
+    }
+
+    /// The first half of [`Self::verify`], which needs no emulator.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn verify_routes(&mut self, experiment: &Experiment) -> Result<(), LiveError> {
+        for (place, questions) in self.questions(experiment) {
+            let requests: Vec<Request> = questions.iter().map(Question::request).collect();
+            let place = &mut self.places[place];
+            let answers = place.connection.ask(&requests)?;
+            for (question, answer) in questions.iter().zip(answers) {
+                let found = match answer {
+                    Ok(RouteNetlinkMessage::NewRoute(row)) => {
+                        let row = RouteRow::new(&row);
+                        if (row.device, row.table) == (Some(question.device), question.table) {
+                            continue;
+                        }
+                        let device = row.device.map(|device| place.connection.names().of(device));
+                        format!("{} by table {}", device.unwrap_or_default(), row.table)
+                    }
+                    Ok(other) => format!("{other:?}"),
+                    Err(why) => format!("no route ({why})"),
+                };
+                return Err(LiveError::Verification(format!(
+                    "{}: at {}, packets from {} to {} should leave by {} by table {}, found {found}",
+                    question.path,
+                    place.id,
+                    question.source,
+                    question.destination,
+                    place.connection.names().of(question.device),
+                    question.table
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// One for each place and pair of addresses.
+    fn questions(&self, experiment: &Experiment) -> BTreeMap<usize, Vec<Question>> {
+        let mut asked = BTreeSet::new();
+        let mut questions: BTreeMap<usize, Vec<Question>> = BTreeMap::new();
+        for (flow, path) in self.usable_paths(experiment) {
+            for way in Way::both(&self.layout, flow, path) {
+                for family in Family::BOTH {
+                    let addresses = (
+                        self.address(way.source, family),
+                        self.address(way.destination, family),
+                    );
+                    let (Some(source), Some(destination)) = addresses else {
+                        continue;
+                    };
+                    let mut arrived_by = None;
+                    for (port, arrival) in way.steps(&self.layout) {
+                        let place = self.layout.ports[port].place;
+                        if asked.insert((place, source, destination)) {
+                            questions.entry(place).or_default().push(Question {
+                                path: name_of(flow, path),
+                                source,
+                                destination,
+                                arrived_by,
+                                device: self.device_index(port),
+                                table: self.places[place].routes.by_source[&source].number,
+                            });
+                        }
+                        arrived_by = Some(self.device_index(arrival));
+                    }
+                }
+            }
+        }
+        questions
+    }
+
+    /// Those of which every interface on the way is up.
+    fn usable_paths<'a>(
+        &'a self,
+        experiment: &'a Experiment,
+    ) -> impl Iterator<Item = (&'a Flow, &'a Path)> {
+        let flows = experiment.flows.iter().filter(|flow| flow.from != flow.to);
+        let paths = flows.flat_map(|flow| flow.paths.iter().map(move |path| (flow, path)));
+        paths.filter(|(_, path)| {
+            let mut links = path.hops.iter().map(|hop| self.layout.link_of[&hop.link]);
+            links.all(|link| self.layout.ends[link].iter().all(|&end| self.is_up(end)))
+        })
+    }
+
+    fn is_up(&self, port: usize) -> bool {
+        let place = self.layout.ports[port].place;
+        let is_port = self.layout.kind_at(port) != PlaceKind::Host;
+        let state = &self.places[place].ports[&port];
+        state.is_up && state.has_address && !(is_port && state.port_is_down)
+    }
+
+    fn address(&self, port: usize, family: Family) -> Option<IpAddr> {
+        self.layout.ports[port].address(family)
+    }
+}
+
+impl Question {
+    fn request(&self) -> Request {
+        look_up(self.source, self.destination, self.arrived_by)
+    }
+}
+
+/// How errors call a path.
+fn name_of(flow: &Flow, path: &Path) -> String {
+    format!("flow {}, path {} - {}", flow.id, path.local, path.remote)
+}

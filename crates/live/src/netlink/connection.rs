@@ -1,0 +1,277 @@
+//! A netlink socket with batches.
+
+use std::io;
+
+use netlink_packet_core::{
+    DefaultNla, ErrorMessage, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer,
+    NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla, NlasIterator,
+    Parseable,
+};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use rustix::net::netdevice::name_to_index;
+
+use super::request::Request;
+use super::text::{DeviceNames, describe};
+use crate::LiveError;
+
+/// Requests in one send: their errors, at most a kilobyte each, fit into the receive buffer.
+const BATCH: usize = 128;
+
+/// Lookups in one send: the kernel takes a page or two of the receive buffer for each answer.
+const LOOKUPS: usize = 16;
+
+/// The kernel's parts of a dump are at most half as long.
+const RECEIVE_BYTES: usize = 64 * 1024;
+
+/// The attribute of an error that is a text for people (`NLMSGERR_ATTR_MSG`).
+const ERROR_TEXT: u16 = 1;
+
+/// What the kernel said to a request: its answer, or why not.
+pub(crate) type Answer = Result<RouteNetlinkMessage, io::Error>;
+
+/// One connection to the tables of one namespace.
+pub(crate) struct Connection {
+    socket: Socket,
+    /// Whose tables these are, for errors.
+    owner: String,
+    names: DeviceNames,
+    last_sequence: u32,
+    buffer: Vec<u8>,
+}
+
+/// A message of the kernel: the number of the request, and what it says.
+type Incoming = (u32, NetlinkPayload<RouteNetlinkMessage>);
+
+impl Connection {
+    /// Opens one in the namespace of the calling thread; it stays there.
+    ///
+    /// # Errors
+    /// The system refuses a socket.
+    pub(crate) fn open(owner: &str) -> Result<Self, LiveError> {
+        let socket = Self::socket().map_err(LiveError::while_(format!(
+            "{owner}: opening a netlink socket"
+        )))?;
+        Ok(Self {
+            socket,
+            owner: owner.to_owned(),
+            names: DeviceNames::default(),
+            last_sequence: 0,
+            buffer: vec![0; RECEIVE_BYTES],
+        })
+    }
+
+    fn socket() -> io::Result<Socket> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        socket.set_ext_ack(true)?;
+        socket.set_cap_ack(true)?;
+        socket.set_netlink_get_strict_chk(true)?;
+        Ok(socket)
+    }
+
+    /// The kernel's number of a device.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub(crate) fn index_of(&mut self, device: &str) -> Result<u32, LiveError> {
+        let doing = format!("{}: looking for device {device}", self.owner);
+        let index = name_to_index(&self.socket, device).map_err(LiveError::while_(doing))?;
+        self.names.add(index, device);
+        Ok(index)
+    }
+
+    /// The devices whose numbers were asked for.
+    pub(crate) fn names(&self) -> &DeviceNames {
+        &self.names
+    }
+
+    /// Carries out requests in their order. All of them are tried, also after one that fails.
+    ///
+    /// # Errors
+    /// The first that the kernel refused, and why.
+    pub(crate) fn commit(&mut self, requests: &[Request]) -> Result<(), LiveError> {
+        let mut refused = None;
+        for batch in requests.chunks(BATCH) {
+            let failure = self.commit_batch(batch)?;
+            refused = refused.or(failure);
+        }
+        match refused {
+            None => Ok(()),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Only the last is acknowledged; errors come anyway.
+    fn commit_batch(&mut self, batch: &[Request]) -> Result<Option<LiveError>, LiveError> {
+        let flags = |position| {
+            if position + 1 == batch.len() {
+                NLM_F_ACK
+            } else {
+                0
+            }
+        };
+        let first = self.send(batch, flags)?;
+        let last = self.last_sequence;
+        let mut refused: Option<LiveError> = None;
+        loop {
+            for (sequence, payload) in self.receive()? {
+                let NetlinkPayload::Error(error) = payload else {
+                    continue;
+                };
+                if sequence < first {
+                    continue;
+                }
+                if error.code.is_some() && refused.is_none() {
+                    let request = &batch[(sequence - first) as usize];
+                    refused = Some(self.refusal(request, &error));
+                }
+                if sequence == last {
+                    return Ok(refused);
+                }
+            }
+        }
+    }
+
+    /// Asks for one thing each; the answers are in the order of the requests.
+    ///
+    /// # Errors
+    /// The connection fails; that a request is refused is an answer.
+    pub(crate) fn ask(&mut self, requests: &[Request]) -> Result<Vec<Answer>, LiveError> {
+        let mut answers = Vec::with_capacity(requests.len());
+        for batch in requests.chunks(LOOKUPS) {
+            let first = self.send(batch, |_| 0)?;
+            let mut batch_answers: Vec<Option<Answer>> = batch.iter().map(|_| None).collect();
+            while batch_answers.iter().any(Option::is_none) {
+                for (sequence, payload) in self.receive()? {
+                    let answer = match payload {
+                        NetlinkPayload::InnerMessage(message) => Ok(message),
+                        NetlinkPayload::Error(error) => Err(error_of(&error)),
+                        _ => continue,
+                    };
+                    if let Some(index) = sequence.checked_sub(first) {
+                        batch_answers[index as usize].get_or_insert(answer);
+                    }
+                }
+            }
+            answers.extend(batch_answers.into_iter().flatten());
+        }
+        Ok(answers)
+    }
+
+    /// Asks for a whole table.
+    ///
+    /// # Errors
+    /// The kernel refuses, or the connection fails.
+    pub(crate) fn dump(
+        &mut self,
+        request: &Request,
+    ) -> Result<Vec<RouteNetlinkMessage>, LiveError> {
+        let asked = self.send(std::slice::from_ref(request), |_| NLM_F_DUMP)?;
+        let mut rows = Vec::new();
+        loop {
+            for (sequence, payload) in self.receive()? {
+                match payload {
+                    _ if sequence != asked => {}
+                    NetlinkPayload::InnerMessage(row) => rows.push(row),
+                    NetlinkPayload::Done(_) => return Ok(rows),
+                    NetlinkPayload::Error(error) if error.code.is_some() => {
+                        return Err(self.refusal(request, &error));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Gives the sequence number of the first.
+    fn send(
+        &mut self,
+        batch: &[Request],
+        more_flags: impl Fn(usize) -> u16,
+    ) -> Result<u32, LiveError> {
+        let first = self.last_sequence + 1;
+        let mut bytes = Vec::with_capacity(128 * batch.len());
+        for (position, request) in batch.iter().enumerate() {
+            self.last_sequence += 1;
+            let mut header = NetlinkHeader::default();
+            header.flags = NLM_F_REQUEST | request.flags | more_flags(position);
+            header.sequence_number = self.last_sequence;
+            let payload = NetlinkPayload::from(request.message.clone());
+            let mut message = NetlinkMessage::new(header, payload);
+            message.finalize();
+            let at = bytes.len();
+            bytes.resize(at + message.buffer_len().next_multiple_of(4), 0);
+            message.serialize(&mut bytes[at..]);
+        }
+        let doing = || format!("{}: sending netlink requests", self.owner);
+        let sent = uninterrupted(|| self.socket.send(&bytes, 0));
+        sent.map_err(|error| LiveError::while_(doing())(error))?;
+        Ok(first)
+    }
+
+    fn receive(&mut self) -> Result<Vec<Incoming>, LiveError> {
+        let doing = || format!("{}: reading netlink answers", self.owner);
+        let length = uninterrupted(|| self.socket.recv(&mut &mut self.buffer[..], 0))
+            .map_err(|error| LiveError::while_(doing())(error))?;
+        parse(&self.buffer[..length])
+            .map_err(|why| LiveError::while_(doing())(io::Error::other(why)))
+    }
+
+    fn refusal(&self, request: &Request, error: &ErrorMessage) -> LiveError {
+        let doing = format!(
+            "{}: {}",
+            self.owner,
+            describe(&request.message, &self.names)
+        );
+        LiveError::while_(doing)(error_of(error))
+    }
+}
+
+/// Python's signal handlers interrupt system calls.
+pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+pub(crate) fn parse<I: NetlinkDeserializable>(
+    mut bytes: &[u8],
+) -> Result<Vec<(u32, NetlinkPayload<I>)>, String> {
+    let mut messages = Vec::new();
+    while !bytes.is_empty() {
+        let length = NetlinkBuffer::new_checked(bytes)
+            .map_err(|why| why.to_string())?
+            .length() as usize;
+        let message = NetlinkMessage::deserialize(bytes).map_err(|why| why.to_string())?;
+        messages.push((message.header.sequence_number, message.payload));
+        bytes = &bytes[length.next_multiple_of(4).min(bytes.len())..];
+    }
+    Ok(messages)
+}
+
+/// The error with the kernel's own words, if it has any.
+pub(crate) fn error_of(error: &ErrorMessage) -> io::Error {
+    let plain = error.to_io();
+    // What follows the code is the header of the request, then attributes.
+    let attributes = error.header.get(16..).unwrap_or_default();
+    let text = NlasIterator::new(attributes)
+        .filter_map(Result::ok)
+        .filter_map(|nla| DefaultNla::parse(&nla).ok())
+        .find(|nla| nla.kind() == ERROR_TEXT)
+        .map(|nla| {
+            let mut text = vec![0; nla.value_len()];
+            nla.emit_value(&mut text);
+            String::from_utf8_lossy(&text)
+                .trim_end_matches('\0')
+                .to_owned()
+        });
+    match text {
+        Some(text) if !text.is_empty() => io::Error::new(plain.kind(), format!("{plain}: {text}")),
+        _ => plain,
+    }
+}

@@ -1,0 +1,15 @@
+//! Talking to the kernel's network tables: links, addresses, neighbours, routes and rules of one namespace (rtnetlink(7)).
+//!
+//! A call into the kernel per request is what makes set-up slow; here many requests go in one send, and answers are matched by their sequence numbers.
+
+mod connection;
+mod request;
+mod text;
+
+pub(crate) use connection::{Connection, error_of, parse, uninterrupted};
+pub(crate) use request::{
+    Destination, Link, Mac, NextHop, Request, Route, Rule, add_address, add_bridge, dump_routes,
+    dump_rules, forget_address, forward_frames_to, look_up, remove_group, remove_queueing,
+    set_neighbour,
+};
+pub(crate) use text::{RouteRow, route_text, rule_text};

@@ -1,0 +1,352 @@
+//! The requests that this crate makes, in our terms.
+
+use std::net::IpAddr;
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
+};
+use netlink_packet_route::link::{
+    BridgeStpState, InfoBridge, InfoData, InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric,
+    RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+
+/// A link-layer address.
+pub(crate) type Mac = [u8; 6];
+
+/// A request and the flags that say how it is meant.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(super) flags: u16,
+    pub(super) message: RouteNetlinkMessage,
+}
+
+impl Request {
+    fn new(flags: u16, message: RouteNetlinkMessage) -> Self {
+        Self { flags, message }
+    }
+}
+
+pub(crate) fn family_of(address: IpAddr) -> AddressFamily {
+    match address {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    }
+}
+
+fn bits(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 32,
+        IpAddr::V6(_) => 128,
+    }
+}
+
+// ---- links ---------------------------------------------------------------------------------------------------------
+
+/// Changes of a device; what is not said stays.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Link {
+    message: LinkMessage,
+}
+
+impl Link {
+    /// Of the device with this number.
+    pub(crate) fn new(index: u32) -> Self {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        Self { message }
+    }
+
+    fn with(mut self, attribute: LinkAttribute) -> Self {
+        self.message.attributes.push(attribute);
+        self
+    }
+
+    pub(crate) fn mtu_bytes(self, mtu: u32) -> Self {
+        self.with(LinkAttribute::Mtu(mtu))
+    }
+
+    pub(crate) fn queue_packets(self, length: u32) -> Self {
+        self.with(LinkAttribute::TxQueueLen(length))
+    }
+
+    pub(crate) fn group(self, group: u32) -> Self {
+        self.with(LinkAttribute::Group(group))
+    }
+
+    pub(crate) fn mac(self, mac: Mac) -> Self {
+        self.with(LinkAttribute::Address(mac.to_vec()))
+    }
+
+    /// Makes it a port of a bridge.
+    pub(crate) fn bridge(self, bridge: u32) -> Self {
+        self.with(LinkAttribute::Controller(bridge))
+    }
+
+    pub(crate) fn up(mut self, up: bool) -> Self {
+        self.message.header.change_mask = LinkFlags::Up;
+        self.message.header.flags.set(LinkFlags::Up, up);
+        self
+    }
+
+    pub(crate) fn request(self) -> Request {
+        Request::new(0, RouteNetlinkMessage::SetLink(self.message))
+    }
+}
+
+/// A bridge that forwards at once and runs no protocol of its own.
+pub(crate) fn add_bridge(name: &str, mac: Mac) -> Request {
+    let settings = vec![
+        InfoBridge::StpState(BridgeStpState::Disabled),
+        InfoBridge::MulticastSnooping(false),
+    ];
+    let mut message = LinkMessage::default();
+    message.attributes = vec![
+        LinkAttribute::IfName(name.to_owned()),
+        LinkAttribute::Address(mac.to_vec()),
+        LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Bridge),
+            LinkInfo::Data(InfoData::Bridge(settings)),
+        ]),
+    ];
+    let flags = NLM_F_CREATE | NLM_F_EXCL;
+    Request::new(flags, RouteNetlinkMessage::NewLink(message))
+}
+
+/// Hands packets to a device without a queueing discipline in front of it: a TUN device takes or drops at once whatever it is given.
+pub(crate) fn remove_queueing(index: u32) -> Request {
+    let mut message = TcMessage::default();
+    message.header.index = index as i32;
+    message.header.parent = TcHandle::ROOT;
+    message.attributes = vec![TcAttribute::Kind("noqueue".to_owned())];
+    let flags = NLM_F_CREATE | NLM_F_REPLACE;
+    Request::new(flags, RouteNetlinkMessage::NewQueueDiscipline(message))
+}
+
+/// Removes all devices of a group at once.
+pub(crate) fn remove_group(group: u32) -> Request {
+    let mut message = LinkMessage::default();
+    message.attributes = vec![LinkAttribute::Group(group)];
+    Request::new(0, RouteNetlinkMessage::DelLink(message))
+}
+
+// ---- addresses -----------------------------------------------------------------------------------------------------
+
+fn address_message(index: u32, address: IpAddr, prefix_length: u8) -> AddressMessage {
+    let mut message = AddressMessage::default();
+    message.header.family = family_of(address);
+    message.header.prefix_len = prefix_length;
+    message.header.scope = AddressScope::Universe;
+    message.header.index = index;
+    message.attributes = vec![
+        AddressAttribute::Local(address),
+        AddressAttribute::Address(address),
+    ];
+    message
+}
+
+/// Gives a device an address that is used at once: nobody is asked whether it is a duplicate.
+pub(crate) fn add_address(index: u32, address: IpAddr, prefix_length: u8) -> Request {
+    let mut message = address_message(index, address, prefix_length);
+    if address.is_ipv6() {
+        message.header.flags = AddressHeaderFlags::Nodad;
+        let flags = AddressFlags::Nodad;
+        message.attributes.push(AddressAttribute::Flags(flags));
+    }
+    let flags = NLM_F_CREATE | NLM_F_REPLACE;
+    Request::new(flags, RouteNetlinkMessage::NewAddress(message))
+}
+
+/// Takes an address from a device.
+pub(crate) fn forget_address(index: u32, address: IpAddr, prefix_length: u8) -> Request {
+    let message = address_message(index, address, prefix_length);
+    Request::new(0, RouteNetlinkMessage::DelAddress(message))
+}
+
+// ---- neighbours ----------------------------------------------------------------------------------------------------
+
+/// Whom to send frames to for an address, for good.
+pub(crate) fn set_neighbour(index: u32, address: IpAddr, mac: Mac) -> Request {
+    let mut message = NeighbourMessage::default();
+    message.header.family = family_of(address);
+    message.header.ifindex = index;
+    message.header.state = NeighbourState::Permanent;
+    message.attributes = vec![
+        NeighbourAttribute::Destination(NeighbourAddress::from(address)),
+        NeighbourAttribute::LinkLayerAddress(mac.to_vec()),
+    ];
+    let flags = NLM_F_CREATE | NLM_F_REPLACE;
+    Request::new(flags, RouteNetlinkMessage::NewNeighbour(message))
+}
+
+/// By which port a bridge reaches a link-layer address, for good.
+pub(crate) fn forward_frames_to(port: u32, mac: Mac) -> Request {
+    let mut message = NeighbourMessage::default();
+    message.header.family = AddressFamily::Bridge;
+    message.header.ifindex = port;
+    // NUD_NOARP: an entry that does not age.
+    message.header.state = NeighbourState::Noarp;
+    message.header.flags = NeighbourFlags::Controller;
+    message.attributes = vec![NeighbourAttribute::LinkLayerAddress(mac.to_vec())];
+    let flags = NLM_F_CREATE | NLM_F_REPLACE;
+    Request::new(flags, RouteNetlinkMessage::NewNeighbour(message))
+}
+
+// ---- routes and rules ----------------------------------------------------------------------------------------------
+
+/// What a route leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// One address.
+    Address(IpAddr),
+    /// Whatever no other route of the table leads to, in the family of this address.
+    AnyElse(AddressFamily),
+}
+
+/// Where packets go next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NextHop {
+    /// The device they leave by.
+    pub(crate) device: u32,
+    /// Who takes them on; nobody if the destination is on the device's link.
+    pub(crate) gateway: Option<IpAddr>,
+}
+
+/// A route of one table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Route {
+    pub(crate) destination: Destination,
+    pub(crate) table: u32,
+    /// Without one the destination is unreachable.
+    pub(crate) next_hop: Option<NextHop>,
+    /// The address that programs get that bind none.
+    pub(crate) source: Option<IpAddr>,
+    /// Initial congestion window of connections by this route.
+    pub(crate) initial_window_segments: Option<u32>,
+}
+
+impl Route {
+    /// Adds it, or puts it in place of the one that leads to the same destination.
+    pub(crate) fn request(&self) -> Request {
+        let flags = NLM_F_CREATE | NLM_F_REPLACE;
+        Request::new(flags, RouteNetlinkMessage::NewRoute(self.message()))
+    }
+
+    fn message(&self) -> RouteMessage {
+        let mut message = RouteMessage::default();
+        message.header = self.header();
+        let attributes = &mut message.attributes;
+        attributes.push(RouteAttribute::Table(self.table));
+        if let Destination::Address(address) = self.destination {
+            attributes.push(RouteAttribute::Destination(address.into()));
+        }
+        if let Some(next_hop) = self.next_hop {
+            attributes.push(RouteAttribute::Oif(next_hop.device));
+            let gateway = next_hop.gateway.map(RouteAddress::from);
+            attributes.extend(gateway.map(RouteAttribute::Gateway));
+        }
+        let source = self.source.map(RouteAddress::from);
+        attributes.extend(source.map(RouteAttribute::PrefSource));
+        if let Some(segments) = self.initial_window_segments {
+            let metrics = vec![RouteMetric::InitCwnd(segments)];
+            attributes.push(RouteAttribute::Metrics(metrics));
+        }
+        message
+    }
+
+    fn header(&self) -> RouteHeader {
+        let mut header = RouteHeader {
+            protocol: RouteProtocol::Static,
+            // Numbers above 255 are only in the attribute.
+            table: u8::try_from(self.table).unwrap_or(0),
+            ..RouteHeader::default()
+        };
+        (header.address_family, header.destination_prefix_length) = match self.destination {
+            Destination::Address(address) => (family_of(address), bits(address)),
+            Destination::AnyElse(family) => (family, 0),
+        };
+        (header.kind, header.scope) = match self.next_hop {
+            None => (RouteType::Unreachable, RouteScope::Universe),
+            Some(NextHop { gateway: None, .. }) => (RouteType::Unicast, RouteScope::Link),
+            Some(_) => (RouteType::Unicast, RouteScope::Universe),
+        };
+        if self
+            .next_hop
+            .is_some_and(|next_hop| next_hop.gateway.is_some())
+        {
+            // The gateway is on the link whatever the other tables say.
+            header.flags = RouteFlags::Onlink;
+        }
+        header
+    }
+}
+
+/// Which table packets with a source address are routed by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rule {
+    pub(crate) source: IpAddr,
+    pub(crate) table: u32,
+    pub(crate) priority: u32,
+}
+
+impl Rule {
+    /// Adds it.
+    pub(crate) fn request(&self) -> Request {
+        let mut message = RuleMessage::default();
+        message.header.family = family_of(self.source);
+        message.header.src_len = bits(self.source);
+        message.header.action = RuleAction::ToTable;
+        message.attributes = vec![
+            RuleAttribute::Source(self.source),
+            RuleAttribute::Table(self.table),
+            RuleAttribute::Priority(self.priority),
+            RuleAttribute::Protocol(RouteProtocol::Static),
+        ];
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        Request::new(flags, RouteNetlinkMessage::NewRule(message))
+    }
+}
+
+/// By which route a packet from `source` to `destination` goes: one that starts here, or one that came in by the device `arrived_by`.
+pub(crate) fn look_up(source: IpAddr, destination: IpAddr, arrived_by: Option<u32>) -> Request {
+    let mut message = RouteMessage::default();
+    message.header.address_family = family_of(source);
+    message.header.source_prefix_length = bits(source);
+    message.header.destination_prefix_length = bits(destination);
+    // For IPv6 the kernel tells the table anyway, and refuses to be asked.
+    message.header.flags = match source {
+        IpAddr::V4(_) => RouteFlags::LookupTable | RouteFlags::FibMatch,
+        IpAddr::V6(_) => RouteFlags::FibMatch,
+    };
+    message.attributes = vec![
+        RouteAttribute::Destination(destination.into()),
+        RouteAttribute::Source(source.into()),
+    ];
+    message
+        .attributes
+        .extend(arrived_by.map(RouteAttribute::Iif));
+    Request::new(0, RouteNetlinkMessage::GetRoute(message))
+}
+
+/// All routes of a family.
+pub(crate) fn dump_routes(family: AddressFamily) -> Request {
+    let mut message = RouteMessage::default();
+    message.header.address_family = family;
+    Request::new(0, RouteNetlinkMessage::GetRoute(message))
+}
+
+/// All rules of a family.
+pub(crate) fn dump_rules(family: AddressFamily) -> Request {
+    let mut message = RuleMessage::default();
+    message.header.family = family;
+    Request::new(0, RouteNetlinkMessage::GetRule(message))
+}

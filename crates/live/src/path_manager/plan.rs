@@ -1,0 +1,314 @@
+//! What an experiment asks of the path manager of each host.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use mptcp::pm::{AddressPair, Constructor, FourTuple, Parameters, Role, by_name};
+use netlab::capabilities::Missing;
+use netlab::resolved::{Experiment, Flow, FlowEnd, Host, Interface, Path, Transport};
+use netlab::time::Nanos;
+
+use super::messages::flag;
+
+/// The path manager that is the kernel's own.
+const KERNEL_ENDPOINTS: &str = "kernel_endpoints";
+
+/// Most endpoints of the in-kernel path manager in one namespace, and most further subflows of a connection.
+pub(super) const KERNEL_LIMIT: usize = 8;
+
+/// Listeners of flows: the port of the first; the others follow in the order of the experiment.
+const FIRST_PORT: u16 = 5001;
+
+/// A host that opens or accepts Multipath TCP.
+#[derive(Clone, Debug)]
+pub(super) struct HostPlan {
+    pub(super) id: String,
+    pub(super) delay_ns: Nanos,
+    /// By the id of the interface.
+    pub(super) addresses: BTreeMap<String, Vec<IpAddr>>,
+    pub(super) flows: Vec<FlowPlan>,
+    pub(super) mode: Mode,
+}
+
+/// Who manages the paths of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Our policies.
+    Policies,
+    /// The kernel, with these endpoints and their flags, in order.
+    Endpoints(Vec<(IpAddr, u32)>),
+}
+
+/// One end of a flow.
+#[derive(Clone, Debug)]
+pub(super) struct FlowPlan {
+    pub(super) id: String,
+    pub(super) role: Role,
+    /// Id of the host at the other end.
+    peer: String,
+    /// Where the acceptor listens.
+    port: u16,
+    /// From this end, of both address families.
+    pairs: Vec<AddressPair>,
+    /// `None` if the kernel manages the paths.
+    pub(super) policy: Option<Constructor>,
+    pub(super) parameters: Parameters,
+}
+
+impl FlowPlan {
+    /// The pairs of the family of one address.
+    pub(super) fn pairs_like(&self, address: IpAddr) -> Vec<AddressPair> {
+        let pairs = self.pairs.iter().copied();
+        let alike = pairs.filter(|pair| pair.local.is_ipv4() == address.is_ipv4());
+        alike.collect()
+    }
+
+    fn routes(&self, role: Role, initial: FourTuple) -> bool {
+        self.role == role && self.pairs.contains(&initial.pair())
+    }
+
+    fn listens(&self, initial: FourTuple) -> bool {
+        self.port
+            == match self.role {
+                Role::Opener => initial.remote.port(),
+                Role::Acceptor => initial.local.port(),
+            }
+    }
+}
+
+impl HostPlan {
+    /// The flow that a connection belongs to, and whether it is its own; a program's connection is treated like that of
+    /// the first flow between the same addresses.
+    pub(super) fn flow_of(&self, role: Role, initial: FourTuple) -> Option<(&FlowPlan, bool)> {
+        let alike = || {
+            self.flows
+                .iter()
+                .filter(move |flow| flow.routes(role, initial))
+        };
+        let own = alike().find(|flow| flow.listens(initial));
+        let own = own.map(|flow| (flow, true));
+        own.or_else(|| alike().next().map(|flow| (flow, false)))
+    }
+
+    /// All its addresses.
+    pub(super) fn all_addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.addresses.values().flatten().copied()
+    }
+}
+
+/// The plans of all hosts that need a path manager.
+pub(super) fn plan(experiment: &Experiment) -> Result<Vec<HostPlan>, Missing> {
+    if let Some(missing) = check(experiment).into_iter().next() {
+        return Err(missing);
+    }
+    let hosts = experiment.hosts.iter();
+    let plans = hosts.map(|host| plan_host(experiment, host));
+    Ok(plans.filter(|plan| !plan.flows.is_empty()).collect())
+}
+
+fn plan_host(experiment: &Experiment, host: &Host) -> HostPlan {
+    let flows = flows_of(experiment, &host.id);
+    let plans: Vec<_> = flows
+        .iter()
+        .flat_map(|(index, flow)| plan_ends(experiment, *index, flow, &host.id))
+        .collect();
+    let mode = if plans.iter().all(|flow| flow.policy.is_none()) {
+        Mode::Endpoints(endpoints(&plans))
+    } else {
+        Mode::Policies
+    };
+    HostPlan {
+        id: host.id.clone(),
+        delay_ns: host.behaviour().path_manager_delay_ns,
+        addresses: addresses_of(experiment, &host.id),
+        flows: plans,
+        mode,
+    }
+}
+
+/// The flows by Multipath TCP that a host has an end of, with their indices.
+fn flows_of<'a>(experiment: &'a Experiment, host: &str) -> Vec<(usize, &'a Flow)> {
+    let flows = experiment.flows.iter().enumerate();
+    let concerned = flows.filter(|(_, flow)| {
+        flow.transport == Transport::Mptcp && (flow.from == host || flow.to == host)
+    });
+    concerned.collect()
+}
+
+/// The ends that a flow has on this host.
+fn plan_ends(experiment: &Experiment, index: usize, flow: &Flow, host: &str) -> Vec<FlowPlan> {
+    let ends = [(FlowEnd::From, &flow.from), (FlowEnd::To, &flow.to)];
+    let here = ends.into_iter().filter(|(_, id)| *id == host);
+    here.map(|(end, _)| plan_end(experiment, index, flow, end))
+        .collect()
+}
+
+fn plan_end(experiment: &Experiment, index: usize, flow: &Flow, end: FlowEnd) -> FlowPlan {
+    let manager = flow.path_manager.first();
+    let peer = match end {
+        FlowEnd::From => &flow.to,
+        FlowEnd::To => &flow.from,
+    };
+    FlowPlan {
+        id: flow.id.clone(),
+        peer: peer.clone(),
+        role: if flow.opened_by == end {
+            Role::Opener
+        } else {
+            Role::Acceptor
+        },
+        port: FIRST_PORT.saturating_add(u16::try_from(index).unwrap_or(u16::MAX)),
+        pairs: pairs(experiment, &flow.paths, end),
+        policy: manager.and_then(|manager| by_name(&manager.name)),
+        parameters: Parameters {
+            subflows: manager.and_then(|manager| manager.subflows),
+        },
+    }
+}
+
+/// The pairs of addresses that the paths route, as seen from one end. Several ways between the same two are one.
+fn pairs(experiment: &Experiment, paths: &[Path], end: FlowEnd) -> Vec<AddressPair> {
+    let mut pairs = Vec::new();
+    for path in paths {
+        let (near, far) = match end {
+            FlowEnd::From => (&path.local, &path.remote),
+            FlowEnd::To => (&path.remote, &path.local),
+        };
+        let (near, far) = (addresses(experiment, near), addresses(experiment, far));
+        for pair in near.iter().flat_map(|&local| {
+            let alike = far
+                .iter()
+                .filter(move |remote| remote.is_ipv4() == local.is_ipv4());
+            alike.map(move |&remote| AddressPair { local, remote })
+        }) {
+            if !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+    }
+    pairs
+}
+
+fn addresses(experiment: &Experiment, interface: &str) -> Vec<IpAddr> {
+    let interfaces = &experiment.interfaces;
+    let found = interfaces.iter().find(|one| one.id == interface);
+    found.map(addresses_at).unwrap_or_default()
+}
+
+fn addresses_at(interface: &Interface) -> Vec<IpAddr> {
+    let texts = [&interface.ipv4, &interface.ipv6].into_iter().flatten();
+    let addresses = texts.filter_map(|text| text.split('/').next()?.parse().ok());
+    addresses.collect()
+}
+
+fn addresses_of(experiment: &Experiment, host: &str) -> BTreeMap<String, Vec<IpAddr>> {
+    let interfaces = experiment.interfaces.iter();
+    interfaces
+        .filter(|interface| interface.node == host)
+        .map(|interface| (interface.id.clone(), addresses_at(interface)))
+        .collect()
+}
+
+/// `subflow` endpoints for the further addresses of what this host opens, `signal` endpoints for those of what it accepts:
+/// so subnets that have nothing in common join too. Only IPv4, over which flows run; each counts against a limit of 8.
+fn endpoints(flows: &[FlowPlan]) -> Vec<(IpAddr, u32)> {
+    let mut endpoints: Vec<(IpAddr, u32)> = Vec::new();
+    for flow in flows {
+        let flag = match flow.role {
+            Role::Opener => flag::SUBFLOW,
+            Role::Acceptor => flag::SIGNAL,
+        };
+        let pairs = flow.pairs.iter().filter(|pair| pair.local.is_ipv4());
+        let locals: Vec<_> = pairs.map(|pair| pair.local).collect();
+        for &local in locals.iter().filter(|local| Some(*local) != locals.first()) {
+            match endpoints.iter_mut().find(|(address, _)| *address == local) {
+                Some((_, flags)) => *flags |= flag,
+                None => endpoints.push((local, flag)),
+            }
+        }
+    }
+    endpoints
+}
+
+/// What no path manager of the kernel can do.
+pub(super) fn check(experiment: &Experiment) -> Vec<Missing> {
+    let hosts = experiment.hosts.iter();
+    hosts
+        .flat_map(|host| check_host(experiment, &host.id))
+        .collect()
+}
+
+fn check_host(experiment: &Experiment, host: &str) -> Vec<Missing> {
+    let flows = flows_of(experiment, host);
+    let (kernel, ours): (Vec<_>, Vec<_>) = flows.iter().partition(|(_, flow)| is_by_kernel(flow));
+    if let (Some((_, kernel)), Some((_, ours))) = (kernel.first(), ours.first()) {
+        return vec![mixed(host, kernel, ours)];
+    }
+    let plans: Vec<_> = kernel
+        .iter()
+        .flat_map(|(index, flow)| plan_ends(experiment, *index, flow, host))
+        .collect();
+    let too_many = too_many_endpoints(host, &plans);
+    let foreign = kernel
+        .iter()
+        .filter_map(|(index, _)| foreign_pair(host, &plans, &experiment.flows[*index]));
+    too_many.into_iter().chain(foreign).collect()
+}
+
+fn is_by_kernel(flow: &Flow) -> bool {
+    let manager = flow.path_manager.first();
+    manager.is_some_and(|manager| manager.name == KERNEL_ENDPOINTS)
+}
+
+fn mixed(host: &str, kernel: &Flow, ours: &Flow) -> Missing {
+    let other = ours.path_manager.first();
+    let other = other.map_or("another one", |manager| manager.name.as_str());
+    Missing {
+        feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", kernel.id),
+        why: format!(
+            "flow {} at the same host {host} has {other}, and a host's paths are managed either by the kernel or by a program: give both flows the same kind",
+            ours.id
+        ),
+    }
+}
+
+fn too_many_endpoints(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
+    let count = endpoints(plans).len();
+    (count > KERNEL_LIMIT).then(|| Missing {
+        feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", plans[0].id),
+        why: format!(
+            "host {host} would need {count} endpoints, and the kernel has at most {KERNEL_LIMIT}: use full_mesh, or fewer interfaces (`via`)"
+        ),
+    })
+}
+
+/// Endpoints are those of a host: the kernel would use for this flow what only another flow between the same hosts has.
+fn foreign_pair(host: &str, plans: &[FlowPlan], flow: &Flow) -> Option<Missing> {
+    let is_own = |plan: &&FlowPlan| plan.id == flow.id && plan.role == Role::Opener;
+    let own = plans.iter().find(is_own)?;
+    let initial = own.pairs.first()?;
+    let same_hosts = plans.iter().filter(|plan| plan.peer == own.peer);
+    let (plan, pair) = same_hosts
+        .flat_map(|plan| further_pairs(plan).map(move |pair| (plan, pair)))
+        .filter(|(_, pair)| !own.pairs.contains(pair))
+        .find(|(plan, pair)| pair.remote == initial.remote || is_further_remote(plan, pair))?;
+    Some(Missing {
+        feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", flow.id),
+        why: format!(
+            "the kernel's endpoints are those of host {host} and not of a flow: it would also use {} to {}, which only flow {} has; use full_mesh, or give both flows the same interfaces",
+            pair.local, pair.remote, plan.id
+        ),
+    })
+}
+
+/// All IPv4 pairs but the initial one.
+fn further_pairs(plan: &FlowPlan) -> impl Iterator<Item = AddressPair> {
+    let pairs = plan.pairs.iter().copied();
+    pairs.filter(|pair| pair.local.is_ipv4()).skip(1)
+}
+
+fn is_further_remote(plan: &FlowPlan, pair: &AddressPair) -> bool {
+    plan.pairs
+        .first()
+        .is_some_and(|initial| initial.remote != pair.remote)
+}

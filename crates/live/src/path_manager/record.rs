@@ -1,0 +1,171 @@
+//! What path managers did and saw, for the record of the run.
+
+use std::net::{IpAddr, SocketAddr};
+
+use netlab::time::Nanos;
+use serde::Serialize;
+
+/// Something that happened to the subflows or addresses of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PathEvent {
+    /// When this process heard of it or did it, on the run's clock.
+    pub time_ns: Nanos,
+    /// Id of the host.
+    pub host: String,
+    /// Id of the flow; `None` for connections of other programs, and for what concerns the host as a whole.
+    pub flow: Option<String>,
+    /// The kernel's number of the connection on this host.
+    pub token: Option<u32>,
+    /// What happened.
+    pub what: What,
+    /// The end on this host.
+    pub local: Option<End>,
+    /// The peer's end.
+    pub remote: Option<End>,
+    /// ID of the local address (RFC 8684, section 3.2).
+    pub local_id: Option<u8>,
+    /// ID of the remote address.
+    pub remote_id: Option<u8>,
+    /// Whether the subflow is a backup one.
+    pub backup: Option<bool>,
+    /// The error or reason, if there is one.
+    pub why: Option<String>,
+}
+
+/// Kinds of [`PathEvent`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// The handshake of a connection is complete.
+    ConnectionCreated,
+    /// The peer is known to have understood (RFC 8684, section 3.1): from now on there may be further subflows.
+    ConnectionEstablished,
+    /// A connection is closed.
+    ConnectionClosed,
+    /// This side opens a subflow.
+    SubflowOpening,
+    /// This side closes a subflow.
+    SubflowClosing,
+    /// A further subflow is established.
+    SubflowEstablished,
+    /// A subflow is closed or could not be established.
+    SubflowClosed,
+    /// The peer has changed the priority of a subflow.
+    PriorityReceived,
+    /// This side changes the priority of a subflow, or of all from an address.
+    PrioritySet,
+    /// A local address is usable (again); path managers hear of it after their delay.
+    AddressUp,
+    /// A local address is gone.
+    AddressDown,
+    /// This side announces an address.
+    AddressAnnounced,
+    /// This side tells that an address is gone.
+    AddressRemoved,
+    /// The peer announced an address.
+    AnnouncementReceived,
+    /// The peer removed an address.
+    RemovalReceived,
+    /// The in-kernel path manager got an address, at the start.
+    EndpointAdded,
+    /// The kernel refused what is tried here, and why.
+    Refused,
+    /// The kernel had more to tell than there was room for.
+    EventsLost,
+}
+
+/// An address, with a port if it is the end of a subflow. Serialized as text: `10.1.1.1` or `10.1.1.1:4000`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum End {
+    /// Only the address.
+    Address(IpAddr),
+    /// Address and port.
+    Port(SocketAddr),
+}
+
+impl From<IpAddr> for End {
+    fn from(address: IpAddr) -> Self {
+        Self::Address(address)
+    }
+}
+
+impl From<SocketAddr> for End {
+    fn from(end: SocketAddr) -> Self {
+        match end.port() {
+            0 => Self::Address(end.ip()),
+            _ => Self::Port(end),
+        }
+    }
+}
+
+/// What there is to say beside the time and the host.
+#[derive(Clone, Debug)]
+pub(super) struct Note {
+    pub(super) what: What,
+    pub(super) flow: Option<String>,
+    pub(super) token: Option<u32>,
+    pub(super) local: Option<End>,
+    pub(super) remote: Option<End>,
+    pub(super) local_id: Option<u8>,
+    pub(super) remote_id: Option<u8>,
+    pub(super) backup: Option<bool>,
+    pub(super) why: Option<String>,
+}
+
+impl Note {
+    pub(super) fn new(what: What) -> Self {
+        Self {
+            what,
+            flow: None,
+            token: None,
+            local: None,
+            remote: None,
+            local_id: None,
+            remote_id: None,
+            backup: None,
+            why: None,
+        }
+    }
+
+    pub(super) fn local(mut self, local: impl Into<End>) -> Self {
+        self.local = Some(local.into());
+        self
+    }
+
+    pub(super) fn remote(mut self, remote: impl Into<End>) -> Self {
+        self.remote = Some(remote.into());
+        self
+    }
+
+    pub(super) fn local_id(mut self, id: u8) -> Self {
+        self.local_id = Some(id);
+        self
+    }
+
+    pub(super) fn backup(mut self, backup: bool) -> Self {
+        self.backup = Some(backup);
+        self
+    }
+
+    pub(super) fn why(mut self, why: impl ToString) -> Self {
+        self.why = Some(why.to_string());
+        self
+    }
+
+    pub(super) fn at(self, time_ns: Nanos, host: &str) -> PathEvent {
+        PathEvent {
+            time_ns,
+            host: host.to_owned(),
+            flow: self.flow,
+            token: self.token,
+            what: self.what,
+            local: self.local,
+            remote: self.remote,
+            local_id: self.local_id,
+            remote_id: self.remote_id,
+            backup: self.backup,
+            why: self.why,
+        }
+    }
+}

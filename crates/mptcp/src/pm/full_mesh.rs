@@ -1,0 +1,526 @@
+//! `full_mesh`: a subflow on every pair of addresses that the network routes, for as long as both addresses are there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use super::Role;
+use super::address_ids::AddressIds;
+use super::retry::Backoff;
+use super::subflows::Subflows;
+use super::{AddressId, AddressPair, Command, Connection, Event, FourTuple, Nanos, PathManager};
+
+/// The opener opens the missing pairs when the connection is established, when an address comes back at either end, and
+/// some time after a failure. Either side, when it loses an address, closes its subflows and tells the peer; the acceptor
+/// announces an address that is back, so that the opener hears of it.
+#[derive(Clone, Debug)]
+pub struct FullMesh {
+    role: Role,
+    initial_remote: SocketAddr,
+    established: bool,
+    subflows: Subflows,
+    ids: AddressIds,
+    down: BTreeSet<IpAddr>,
+    pairs: Vec<AddressPair>,
+    states: BTreeMap<AddressPair, PairState>,
+    peer: PeerAddresses,
+}
+
+/// What is known of a pair beside its subflows.
+#[derive(Clone, Copy, Debug, Default)]
+struct PairState {
+    opening: bool,
+    retry_at: Option<Nanos>,
+    backoff: Backoff,
+}
+
+/// What the peer has said about its addresses.
+#[derive(Clone, Debug, Default)]
+struct PeerAddresses {
+    by_id: BTreeMap<AddressId, IpAddr>,
+    ports: BTreeMap<IpAddr, u16>,
+    removed: BTreeSet<IpAddr>,
+}
+
+impl PeerAddresses {
+    fn new(initial: IpAddr) -> Self {
+        Self {
+            by_id: BTreeMap::from([(0, initial)]),
+            ..Self::default()
+        }
+    }
+
+    fn remove(&mut self, id: AddressId) -> Option<IpAddr> {
+        let address = *self.by_id.get(&id)?;
+        self.removed.insert(address);
+        Some(address)
+    }
+
+    fn announce(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) {
+        self.by_id.insert(id, address);
+        self.removed.remove(&address);
+        if let Some(port) = port {
+            self.ports.insert(address, port);
+        }
+    }
+}
+
+impl FullMesh {
+    /// For a new connection.
+    pub fn new(connection: &Connection) -> Self {
+        let initial = connection.initial;
+        Self {
+            role: connection.role,
+            initial_remote: initial.remote,
+            established: false,
+            subflows: Subflows::new(connection),
+            ids: AddressIds::new(initial.local.ip()),
+            down: connection.down.clone(),
+            pairs: connection.pairs.clone(),
+            states: BTreeMap::new(),
+            peer: PeerAddresses::new(initial.remote.ip()),
+        }
+    }
+
+    /// Opens every pair that could have a subflow and has none. `forced` pairs do not wait for their next try.
+    fn open_missing(&mut self, forced: impl Fn(AddressPair) -> bool, commands: &mut Vec<Command>) {
+        if self.role == Role::Acceptor || !self.established {
+            return;
+        }
+        for pair in self.pairs.clone() {
+            let waits = self.state(pair).retry_at.is_some() && !forced(pair);
+            if !waits && self.is_missing(pair) {
+                self.open(pair, commands);
+            }
+        }
+    }
+
+    fn is_missing(&mut self, pair: AddressPair) -> bool {
+        self.is_usable(pair) && !self.state(pair).opening && self.subflows.count(pair) == 0
+    }
+
+    fn is_usable(&self, pair: AddressPair) -> bool {
+        !self.down.contains(&pair.local) && !self.peer.removed.contains(&pair.remote)
+    }
+
+    fn open(&mut self, pair: AddressPair, commands: &mut Vec<Command>) {
+        let Some(local_id) = self.ids.id(pair.local) else {
+            return;
+        };
+        let port = self.peer.ports.get(&pair.remote);
+        let port = port.copied().unwrap_or(self.initial_remote.port());
+        commands.push(Command::OpenSubflow {
+            local: pair.local,
+            local_id,
+            remote: SocketAddr::new(pair.remote, port),
+            backup: self.subflows.is_backup(pair.local),
+        });
+        let state = self.state(pair);
+        state.opening = true;
+        state.retry_at = None;
+    }
+
+    fn state(&mut self, pair: AddressPair) -> &mut PairState {
+        self.states.entry(pair).or_default()
+    }
+
+    fn subflow_established(
+        &mut self,
+        subflow: FourTuple,
+        local_id: AddressId,
+        remote_id: AddressId,
+    ) {
+        self.ids.learn(subflow.local.ip(), local_id);
+        self.peer.by_id.insert(remote_id, subflow.remote.ip());
+        *self.state(subflow.pair()) = PairState::default();
+    }
+
+    /// Of several subflows on a pair the newest is known to work; the others date from before an address came back.
+    fn close_older(&self, newest: FourTuple, commands: &mut Vec<Command>) {
+        if self.role == Role::Acceptor {
+            return;
+        }
+        let older = self.subflows.from(newest.local.ip());
+        let older = older.filter(|one| one.pair() == newest.pair() && *one != newest);
+        commands.extend(older.map(|subflow| Command::CloseSubflow { subflow }));
+    }
+
+    fn subflow_closed(&mut self, now: Nanos, pair: AddressPair, by_error: bool) {
+        self.state(pair).opening = false;
+        if by_error && self.subflows.count(pair) == 0 {
+            self.try_again(now, pair);
+        }
+    }
+
+    /// After an error; not if an address of the pair is gone, for then its return is waited for.
+    fn try_again(&mut self, now: Nanos, pair: AddressPair) {
+        if self.role == Role::Opener && self.is_usable(pair) {
+            let state = self.state(pair);
+            state.opening = false;
+            state.retry_at = Some(state.backoff.after_failure(now));
+        }
+    }
+
+    fn address_down(&mut self, local: IpAddr, commands: &mut Vec<Command>) {
+        self.down.insert(local);
+        self.forget(|pair| pair.local == local);
+        if let Some(id) = self.ids.known(local).filter(|_| self.established) {
+            commands.push(Command::Remove { id });
+        }
+        let closed = self.subflows.from(local);
+        commands.extend(closed.map(|subflow| Command::CloseSubflow { subflow }));
+    }
+
+    fn address_up(&mut self, local: IpAddr, commands: &mut Vec<Command>) {
+        self.down.remove(&local);
+        match self.role {
+            Role::Opener => self.open_missing(|pair| pair.local == local, commands),
+            Role::Acceptor => self.announce(local, commands),
+        }
+    }
+
+    /// Only addresses that the description routes, and only to a peer that can hear it.
+    fn announce(&mut self, local: IpAddr, commands: &mut Vec<Command>) {
+        if !self.established || !self.pairs.iter().any(|pair| pair.local == local) {
+            return;
+        }
+        if let Some(id) = self.ids.id_to_announce(local) {
+            let address = local;
+            commands.push(Command::Announce { id, address });
+        }
+    }
+
+    fn announced(&mut self, remote: IpAddr, commands: &mut Vec<Command>) {
+        self.open_missing(|pair| pair.remote == remote, commands);
+    }
+
+    fn removed(&mut self, id: AddressId) {
+        if let Some(remote) = self.peer.remove(id) {
+            self.forget(|pair| pair.remote == remote);
+        }
+    }
+
+    /// Pairs whose address is gone are neither opening nor waiting, and start afresh when it comes back.
+    fn forget(&mut self, concerned: impl Fn(&AddressPair) -> bool) {
+        self.states.retain(|pair, _| !concerned(pair));
+    }
+}
+
+impl PathManager for FullMesh {
+    fn handle(&mut self, now: Nanos, event: &Event, commands: &mut Vec<Command>) {
+        self.subflows.handle(event, commands);
+        match *event {
+            Event::Established => {
+                self.established = true;
+                self.open_missing(|_| true, commands);
+            }
+            Event::AddressDown(local) => self.address_down(local, commands),
+            Event::AddressUp(local) => self.address_up(local, commands),
+            Event::Backup { .. } => {}
+            Event::Announced { id, address, port } => {
+                self.peer.announce(id, address, port);
+                self.announced(address, commands);
+            }
+            Event::Removed { id } => self.removed(id),
+            Event::SubflowEstablished {
+                subflow,
+                local_id,
+                remote_id,
+            } => {
+                self.subflow_established(subflow, local_id, remote_id);
+                self.close_older(subflow, commands);
+            }
+            Event::SubflowClosed { subflow, by_error } => {
+                self.subflow_closed(now, subflow.pair(), by_error);
+            }
+            Event::OpenFailed { pair } => self.try_again(now, pair),
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.states
+            .values()
+            .filter_map(|state| state.retry_at)
+            .min()
+    }
+
+    fn handle_timeout(&mut self, now: Nanos, commands: &mut Vec<Command>) {
+        for state in self.states.values_mut() {
+            state.retry_at = state.retry_at.filter(|&at| at > now);
+        }
+        self.open_missing(|_| false, commands);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Side, connection, opened, remote_of, tuple};
+    use super::*;
+
+    fn opener(links: u8) -> Side {
+        Side::new(Box::new(FullMesh::new(&connection(Role::Opener, links))))
+    }
+
+    fn acceptor(links: u8) -> Side {
+        Side::new(Box::new(FullMesh::new(&connection(Role::Acceptor, links))))
+    }
+
+    /// A connection over all links, each subflow established.
+    fn complete(links: u8) -> Side {
+        let mut side = opener(links);
+        side.tell(Event::Established);
+        for link in 2..=links {
+            side.tell(Event::SubflowEstablished {
+                subflow: tuple(link, 40_000),
+                local_id: link - 1,
+                remote_id: link - 1,
+            });
+        }
+        side
+    }
+
+    #[test]
+    fn exactly_the_routed_pairs_are_opened() {
+        let commands = opener(8).tell(Event::Established);
+        let expected: Vec<_> = (2..=8)
+            .map(|link| (tuple(link, 0).local.ip(), link - 1, remote_of(link)))
+            .collect();
+        assert_eq!(opened(&commands), expected);
+    }
+
+    #[test]
+    fn one_local_address_keeps_its_id_towards_all_remotes() {
+        let mut connection = connection(Role::Opener, 2);
+        let crossed = |local: u8, remote: u8| AddressPair {
+            local: tuple(local, 0).local.ip(),
+            remote: tuple(remote, 0).remote.ip(),
+        };
+        connection.pairs.extend([crossed(1, 2), crossed(2, 1)]);
+        let mut side = Side::new(Box::new(FullMesh::new(&connection)));
+        let commands = side.tell(Event::Established);
+        let ids: Vec<_> = opened(&commands)
+            .iter()
+            .map(|(local, id, _)| (*local, *id))
+            .collect();
+        let (first, second) = (crossed(1, 1).local, crossed(2, 2).local);
+        assert_eq!(ids, [(second, 1), (first, 0), (second, 1)]);
+    }
+
+    #[test]
+    fn nothing_is_opened_twice() {
+        let mut side = opener(3);
+        side.tell(Event::Established);
+        let (id, address) = (2, tuple(3, 0).remote.ip());
+        assert_eq!(
+            side.tell(Event::Announced {
+                id,
+                address,
+                port: None
+            }),
+            []
+        );
+        let mut side = complete(3);
+        assert_eq!(
+            side.tell(Event::Announced {
+                id,
+                address,
+                port: None
+            }),
+            []
+        );
+    }
+
+    #[test]
+    fn before_it_is_established_nothing_is_opened() {
+        let mut side = opener(3);
+        assert_eq!(side.tell(Event::AddressUp(tuple(2, 0).local.ip())), []);
+    }
+
+    #[test]
+    fn an_address_that_is_down_waits_for_its_return() {
+        let mut connection = connection(Role::Opener, 2);
+        let local = tuple(2, 0).local.ip();
+        connection.down.insert(local);
+        let mut side = Side::new(Box::new(FullMesh::new(&connection)));
+        assert_eq!(side.tell(Event::Established), []);
+        assert_eq!(opened(&side.tell(Event::AddressUp(local))).len(), 1);
+    }
+
+    #[test]
+    fn a_lost_address_is_removed_and_its_return_opens_it_again() {
+        let mut side = complete(3);
+        let subflow = tuple(2, 40_000);
+        let local = subflow.local.ip();
+        assert_eq!(
+            side.tell(Event::AddressDown(local)),
+            [Command::Remove { id: 1 }, Command::CloseSubflow { subflow }]
+        );
+        let by_error = false;
+        assert_eq!(side.tell(Event::SubflowClosed { subflow, by_error }), []);
+        assert_eq!(
+            opened(&side.tell(Event::AddressUp(local))),
+            [(local, 1, remote_of(2))]
+        );
+    }
+
+    #[test]
+    fn the_initial_pair_too_is_opened_again() {
+        let mut side = complete(2);
+        let subflow = tuple(1, 40_000);
+        let local = subflow.local.ip();
+        let commands = side.tell(Event::AddressDown(local));
+        assert_eq!(
+            commands,
+            [Command::Remove { id: 0 }, Command::CloseSubflow { subflow }]
+        );
+        side.tell(Event::SubflowClosed {
+            subflow,
+            by_error: false,
+        });
+        assert_eq!(
+            opened(&side.tell(Event::AddressUp(local))),
+            [(local, 0, remote_of(1))]
+        );
+    }
+
+    #[test]
+    fn what_the_peer_removed_is_opened_again_when_announced() {
+        let mut side = complete(2);
+        side.tell(Event::Removed { id: 1 });
+        let subflow = tuple(2, 40_000);
+        assert_eq!(
+            side.tell(Event::SubflowClosed {
+                subflow,
+                by_error: true
+            }),
+            []
+        );
+        assert_eq!(side.wait(), None);
+        let announced = Event::Announced {
+            id: 5,
+            address: subflow.remote.ip(),
+            port: Some(99),
+        };
+        let expected = (
+            subflow.local.ip(),
+            1,
+            SocketAddr::new(subflow.remote.ip(), 99),
+        );
+        assert_eq!(opened(&side.tell(announced)), [expected]);
+    }
+
+    #[test]
+    fn what_failed_is_tried_again_later_each_time_up_to_a_limit() {
+        let mut side = opener(2);
+        side.tell(Event::Established);
+        let pair = tuple(2, 0).pair();
+        let mut waits_ms = Vec::new();
+        for _ in 0..11 {
+            assert_eq!(side.tell(Event::OpenFailed { pair }), []);
+            waits_ms.push(side.wait().expect("it waits") / 1_000_000);
+            assert_eq!(opened(&side.expire()).len(), 1);
+        }
+        assert_eq!(waits_ms[..3], [100, 200, 400]);
+        assert_eq!(waits_ms[8..], [25_600, 30_000, 30_000]);
+    }
+
+    #[test]
+    fn success_forgets_former_failures() {
+        let mut side = opener(2);
+        side.tell(Event::Established);
+        let subflow = tuple(2, 40_000);
+        for _ in 0..3 {
+            side.tell(Event::SubflowClosed {
+                subflow,
+                by_error: true,
+            });
+            assert_eq!(side.wait(), Some(100_000_000));
+            side.expire();
+            side.tell(Event::SubflowEstablished {
+                subflow,
+                local_id: 1,
+                remote_id: 1,
+            });
+        }
+    }
+
+    #[test]
+    fn of_two_subflows_on_a_pair_the_newest_stays() {
+        let mut side = complete(2);
+        let subflow = tuple(2, 40_000);
+        let newest = Event::SubflowEstablished {
+            subflow: tuple(2, 40_001),
+            local_id: 1,
+            remote_id: 1,
+        };
+        assert_eq!(side.tell(newest), [Command::CloseSubflow { subflow }]);
+    }
+
+    #[test]
+    fn the_acceptor_opens_nothing_and_announces_what_came_back() {
+        let mut side = acceptor(2);
+        assert_eq!(side.tell(Event::Established), []);
+        let subflow = tuple(2, 40_000);
+        side.tell(Event::SubflowEstablished {
+            subflow,
+            local_id: 9,
+            remote_id: 1,
+        });
+        let address = subflow.local.ip();
+        assert_eq!(
+            side.tell(Event::AddressDown(address)),
+            [Command::Remove { id: 9 }, Command::CloseSubflow { subflow }]
+        );
+        let expected = [Command::Announce { id: 9, address }];
+        assert_eq!(side.tell(Event::AddressUp(address)), expected);
+    }
+
+    #[test]
+    fn the_initial_address_is_announced_with_an_id_of_its_own() {
+        let mut side = acceptor(2);
+        side.tell(Event::Established);
+        let subflow = tuple(1, 40_000);
+        let address = subflow.local.ip();
+        for _ in 0..2 {
+            assert_eq!(
+                side.tell(Event::AddressDown(address)),
+                [Command::Remove { id: 0 }, Command::CloseSubflow { subflow }]
+            );
+            let by_error = false;
+            side.tell(Event::SubflowClosed { subflow, by_error });
+            let expected = [Command::Announce { id: 1, address }];
+            assert_eq!(side.tell(Event::AddressUp(address)), expected);
+            side.tell(Event::SubflowEstablished {
+                subflow,
+                local_id: 0,
+                remote_id: 0,
+            });
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_not_routed_is_not_announced() {
+        let mut side = acceptor(2);
+        side.tell(Event::Established);
+        assert_eq!(side.tell(Event::AddressUp(tuple(7, 0).local.ip())), []);
+    }
+
+    #[test]
+    fn priority_follows_the_address_and_lasts() {
+        let mut side = complete(2);
+        let subflow = tuple(2, 40_000);
+        let local = subflow.local.ip();
+        let backup = true;
+        let expected = [Command::SetBackup { subflow, backup }];
+        assert_eq!(side.tell(Event::Backup { local, on: true }), expected);
+        side.tell(Event::AddressDown(local));
+        side.tell(Event::SubflowClosed {
+            subflow,
+            by_error: false,
+        });
+        let commands = side.tell(Event::AddressUp(local));
+        assert!(matches!(
+            commands[..],
+            [Command::OpenSubflow { backup: true, .. }]
+        ));
+    }
+}

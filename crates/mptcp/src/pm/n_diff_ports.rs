@@ -1,0 +1,155 @@
+//! `n_diff_ports`: several subflows between the two initial addresses, from different ports.
+
+use super::retry::Backoff;
+use super::subflows::Subflows;
+use super::{Command, Connection, Event, FourTuple, Nanos, PathManager, Role};
+
+/// Subflows in all, if the description does not say.
+const DEFAULT_SUBFLOWS: u32 = 2;
+
+/// For networks that spread flows over equal paths by their ports. It keeps the number of subflows and, as in the
+/// out-of-tree kernel, follows no address.
+#[derive(Clone, Debug)]
+pub struct NDiffPorts {
+    role: Role,
+    initial: FourTuple,
+    wanted: usize,
+    subflows: Subflows,
+    opening: usize,
+    backoff: Backoff,
+    retry_at: Option<Nanos>,
+}
+
+impl NDiffPorts {
+    /// For a new connection; `subflows` in all, the initial one included, 2 if not given.
+    pub fn new(connection: &Connection, subflows: Option<u32>) -> Self {
+        Self {
+            role: connection.role,
+            initial: connection.initial,
+            wanted: subflows.unwrap_or(DEFAULT_SUBFLOWS) as usize,
+            subflows: Subflows::new(connection),
+            opening: 0,
+            backoff: Backoff::default(),
+            retry_at: None,
+        }
+    }
+
+    fn open_missing(&mut self, commands: &mut Vec<Command>) {
+        if self.role == Role::Acceptor {
+            return;
+        }
+        let there = self.subflows.count(self.initial.pair()) + self.opening;
+        let local = self.initial.local.ip();
+        let missing = self.wanted.saturating_sub(there);
+        commands.extend((0..missing).map(|_| Command::OpenSubflow {
+            local,
+            local_id: 0,
+            remote: self.initial.remote,
+            backup: self.subflows.is_backup(local),
+        }));
+        self.opening += missing;
+    }
+
+    fn failed(&mut self, now: Nanos) {
+        // Those that fail together are tried again together.
+        if self.role == Role::Opener && self.retry_at.is_none() {
+            self.retry_at = Some(self.backoff.after_failure(now));
+        }
+    }
+
+    fn closed(&mut self, now: Nanos, was_there: bool, by_error: bool) {
+        if !was_there {
+            self.opening = self.opening.saturating_sub(1);
+        }
+        if by_error {
+            self.failed(now);
+        }
+    }
+}
+
+impl PathManager for NDiffPorts {
+    fn handle(&mut self, now: Nanos, event: &Event, commands: &mut Vec<Command>) {
+        let pair = self.initial.pair();
+        let before = self.subflows.count(pair);
+        self.subflows.handle(event, commands);
+        match event {
+            Event::Established => self.open_missing(commands),
+            Event::SubflowEstablished { .. } if self.subflows.count(pair) > before => {
+                self.opening = self.opening.saturating_sub(1);
+                self.backoff.reset();
+            }
+            Event::SubflowClosed { subflow, by_error } if subflow.pair() == pair => {
+                let was_there = self.subflows.count(pair) < before;
+                self.closed(now, was_there, *by_error);
+            }
+            Event::OpenFailed { pair: failed } if *failed == pair => self.closed(now, false, true),
+            _ => {}
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.retry_at
+    }
+
+    fn handle_timeout(&mut self, now: Nanos, commands: &mut Vec<Command>) {
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.retry_at = None;
+            self.open_missing(commands);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Side, connection, opened};
+    use super::*;
+
+    #[test]
+    fn the_opener_fills_up_to_the_number_on_the_initial_pair() {
+        let connection = connection(Role::Opener, 3);
+        let mut side = Side::new(Box::new(NDiffPorts::new(&connection, Some(5))));
+        let commands = side.tell(Event::Established);
+        assert_eq!(opened(&commands).len(), 4);
+        assert!(opened(&commands).iter().all(|(local, id, remote)| {
+            (*local, *id, *remote) == (connection.initial.local.ip(), 0, connection.initial.remote)
+        }));
+    }
+
+    #[test]
+    fn without_a_number_there_are_two() {
+        let connection = connection(Role::Opener, 1);
+        let mut side = Side::new(Box::new(NDiffPorts::new(&connection, None)));
+        assert_eq!(opened(&side.tell(Event::Established)).len(), 1);
+    }
+
+    #[test]
+    fn the_acceptor_opens_nothing() {
+        let connection = connection(Role::Acceptor, 1);
+        let mut side = Side::new(Box::new(NDiffPorts::new(&connection, Some(5))));
+        assert_eq!(side.tell(Event::Established), []);
+    }
+
+    #[test]
+    fn those_that_fail_are_tried_again_together_and_later_each_time() {
+        let connection = connection(Role::Opener, 1);
+        let pair = connection.initial.pair();
+        let mut side = Side::new(Box::new(NDiffPorts::new(&connection, Some(3))));
+        side.tell(Event::Established);
+        for expected_ns in [100_000_000, 200_000_000] {
+            side.tell(Event::OpenFailed { pair });
+            side.tell(Event::OpenFailed { pair });
+            assert_eq!(side.wait(), Some(expected_ns));
+            assert_eq!(opened(&side.expire()).len(), 2);
+        }
+    }
+
+    #[test]
+    fn addresses_that_come_and_go_change_nothing() {
+        let connection = connection(Role::Opener, 2);
+        let local = connection.initial.local.ip();
+        let mut side = Side::new(Box::new(NDiffPorts::new(&connection, Some(3))));
+        side.tell(Event::Established);
+        assert_eq!(side.tell(Event::AddressDown(local)), []);
+        assert_eq!(side.tell(Event::AddressUp(local)), []);
+    }
+}

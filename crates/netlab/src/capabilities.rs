@@ -1,0 +1,215 @@
+//! What a back-end can do: its table of features, and what an experiment asks for that is not in it.
+
+use std::borrow::Cow;
+
+use crate::resolved::{
+    Action, Direction, Experiment, Flow, Host, Link, LinkDownBy, Loss, Transport,
+};
+
+/// Something that a description can ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capability {
+    /// What kind of thing and which, as in `transport udp`.
+    pub feature: Cow<'static, str>,
+    /// Why the back-end does not have it; `None` if it has.
+    pub missing_because: Option<Cow<'static, str>>,
+}
+
+impl Capability {
+    /// A feature that is there.
+    pub const fn has(feature: &'static str) -> Self {
+        Self {
+            feature: Cow::Borrowed(feature),
+            missing_because: None,
+        }
+    }
+
+    /// A feature that is not.
+    pub const fn lacks(feature: &'static str, why: &'static str) -> Self {
+        Self {
+            feature: Cow::Borrowed(feature),
+            missing_because: Some(Cow::Borrowed(why)),
+        }
+    }
+}
+
+/// A feature that an experiment asks for and a back-end does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Where it is asked for, and what.
+    pub feature: String,
+    /// Why it is not there.
+    pub why: String,
+}
+
+/// The features of a back-end. What the table does not name it does not have.
+#[derive(Clone, Copy, Debug)]
+pub struct Capabilities<'a> {
+    table: &'a [Capability],
+}
+
+impl<'a> Capabilities<'a> {
+    /// Those of a table.
+    pub fn new(table: &'a [Capability]) -> Self {
+        Self { table }
+    }
+
+    /// Why the back-end does not have a feature; `None` if it has.
+    fn missing_because(&self, feature: &str) -> Option<&'a str> {
+        let named = self
+            .table
+            .iter()
+            .find(|capability| capability.feature == feature);
+        match named {
+            Some(capability) => capability.missing_because.as_deref(),
+            None => Some("this back-end does not know it"),
+        }
+    }
+
+    /// The feature `kind name`, asked for at `place`, if it is not there.
+    fn unless_there(&self, place: &str, kind: &str, name: &str) -> Option<Missing> {
+        let why = self.missing_because(&format!("{kind} {name}"))?;
+        Some(Missing {
+            feature: format!("{place}: {name}"),
+            why: why.to_owned(),
+        })
+    }
+
+    /// A feature without a name of its own, asked for at `place`, if it is not there.
+    fn unless_possible(&self, place: String, kind: &str) -> Option<Missing> {
+        let why = self.missing_because(kind)?.to_owned();
+        Some(Missing {
+            feature: place,
+            why,
+        })
+    }
+
+    /// Everything in a valid experiment that is not in the table; empty if the back-end can run it.
+    /// Of a list of preference the first counts.
+    pub fn check(&self, experiment: &Experiment) -> Vec<Missing> {
+        let mut missing = Vec::new();
+        for host in &experiment.hosts {
+            self.check_host(host, &mut missing);
+        }
+        for medium in &experiment.media {
+            missing.extend(self.unless_possible(format!("media.{}", medium.id), "medium"));
+        }
+        for link in &experiment.links {
+            self.check_link(link, &mut missing);
+        }
+        for flow in &experiment.flows {
+            self.check_flow(flow, &mut missing);
+        }
+        for event in &experiment.events {
+            let place = format!("events.{}", event.id);
+            missing.extend(self.check_action(experiment, &place, &event.action));
+        }
+        for interface in &experiment.measure.captures {
+            let place = format!("measure.captures: {interface}");
+            missing.extend(self.unless_possible(place, "captures"));
+        }
+        missing
+    }
+
+    fn check_host(&self, host: &Host, missing: &mut Vec<Missing>) {
+        let place = format!("hosts.{}", host.id);
+        let stack = self.unless_there(&format!("{place}.stack"), "stack", host.stack.name());
+        let first_hop = host.first_hop.name();
+        let first_hop = self.unless_there(&format!("{place}.first_hop"), "first_hop", first_hop);
+        missing.extend(stack.into_iter().chain(first_hop));
+        if host.one_at_a_time {
+            missing.extend(self.unless_possible(format!("{place}.one_at_a_time"), "one_at_a_time"));
+        }
+    }
+
+    fn check_link(&self, link: &Link, missing: &mut Vec<Missing>) {
+        for (name, direction) in [("forward", &link.forward), ("backward", &link.backward)] {
+            self.check_direction(&format!("links.{}.{name}", link.id), direction, missing);
+        }
+    }
+
+    fn check_direction(&self, place: &str, direction: &Direction, missing: &mut Vec<Missing>) {
+        let queue = direction.queue.kind();
+        missing.extend(self.unless_there(&format!("{place}.queue"), "queue", queue));
+        if !matches!(direction.loss, Loss::None {}) {
+            let loss = direction.loss.kind();
+            missing.extend(self.unless_there(&format!("{place}.loss"), "loss", loss));
+        }
+        if direction.trace.is_some() {
+            missing.extend(self.unless_possible(format!("{place}.trace"), "trace"));
+        }
+    }
+
+    fn check_flow(&self, flow: &Flow, missing: &mut Vec<Missing>) {
+        let place = format!("flows.{}", flow.id);
+        let transport = flow.transport.name();
+        let transport = self.unless_there(&format!("{place}.transport"), "transport", transport);
+        let speaks_it = transport.is_none();
+        missing.extend(transport);
+        missing.extend(self.unless_there(&format!("{place}.app"), "app", flow.app.kind()));
+        if speaks_it {
+            self.check_algorithms(&place, flow, missing);
+        }
+    }
+
+    fn check_algorithms(&self, place: &str, flow: &Flow, missing: &mut Vec<Missing>) {
+        if flow.transport == Transport::Udp {
+            return;
+        }
+        let cc = flow.cc.first();
+        let cc = cc.and_then(|cc| self.unless_there(&format!("{place}.cc"), "cc", cc));
+        missing.extend(cc);
+        if flow.transport != Transport::Mptcp {
+            return;
+        }
+        let scheduler = flow.scheduler.first();
+        missing.extend(scheduler.and_then(|scheduler| {
+            self.unless_there(&format!("{place}.scheduler"), "scheduler", scheduler)
+        }));
+        let path_manager = flow.path_manager.first();
+        missing.extend(path_manager.and_then(|path_manager| {
+            let place = format!("{place}.path_manager");
+            self.unless_there(&place, "path_manager", &path_manager.name)
+        }));
+    }
+
+    /// What is not there to carry out an action that stands at `place`.
+    pub fn check_action(
+        &self,
+        experiment: &Experiment,
+        place: &str,
+        action: &Action,
+    ) -> Vec<Missing> {
+        let mut missing = Vec::new();
+        missing.extend(self.unless_there(place, "action", action.kind()));
+        match action {
+            Action::LinkDown { link, by } | Action::LinkUp { link, by } => {
+                missing.extend(check_port(experiment, place, link, *by));
+            }
+            Action::SetLink {
+                forward, backward, ..
+            } => {
+                self.check_direction(&format!("{place}.forward"), forward, &mut missing);
+                self.check_direction(&format!("{place}.backward"), backward, &mut missing);
+            }
+            _ => {}
+        }
+        missing
+    }
+}
+
+/// Between two hosts there is no port that could go down.
+fn check_port(experiment: &Experiment, place: &str, link: &str, by: LinkDownBy) -> Option<Missing> {
+    let is_host = |node: &String| experiment.hosts.iter().any(|host| host.id == *node);
+    let mut ends = experiment
+        .interfaces
+        .iter()
+        .filter(|interface| interface.link == link);
+    let has_port = ends.any(|end| !is_host(&end.node));
+    (by == LinkDownBy::PortDown && !has_port).then(|| Missing {
+        feature: format!("{place}: port_down"),
+        why: format!(
+            "{link} joins two hosts, and only routers, switches and access points have ports: use cut or drop_rule"
+        ),
+    })
+}
