@@ -180,3 +180,17 @@ def test_the_doctor_shows_what_the_kernel_can_and_what_keeps_it(live: MadeLive, 
     assert "can: transport udp, transport mptcp" in finding.found
     assert "not cc olia: not in this kernel" in finding.found
     assert f"not privileges: {DENIED}" in finding.found
+
+
+@pytest.mark.usefixtures("live")
+def test_of_the_kernels_behaviour_only_two_delays_can_be_chosen() -> None:
+    experiment = resolved()
+    experiment["hosts"][0]["behaviour"][0]["path_manager_delay_ns"] = S
+    experiment["hosts"][0]["behaviour"][0]["stale_intervals"] = 2
+    assert backend("kernel").check(experiment) == []
+    experiment["hosts"][0]["behaviour"][0]["reinjection"] = "none"
+    ((feature, why),) = backend("kernel").check(experiment)
+    assert feature == "hosts.client.behaviour.reinjection: none"
+    assert "the kernel has on_stale" in why
+    experiment["flows"] = experiment["flows"][1:]
+    assert backend("kernel").check(experiment) == []

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 HEED_STOP_NS = 200_000_000
 #: The name under which the compiled part tells that the user may not do what a run needs.
 PRIVILEGES = "privileges"
+#: How the kernel meets failures; `stale_intervals` is a setting of its own, and when the path manager acts is ours.
+MAINLINE = {
+    "failed_after": "stale",
+    "reinjection": "on_stale",
+    "reinject_whole_queue": True,
+    "subflow_order": "oldest_first",
+}
 ELSEWHERE = "needs Linux 6.1 or newer with MPTCP: run it there, or use --on sim"
 
 
@@ -72,10 +79,25 @@ class Kernel:
         for feature, why in missing:
             if feature == PRIVILEGES:
                 raise PrivilegeError(self.name, why)
-        return missing
+        return [*missing, *_other_behaviour(experiment)]
 
     def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> KernelRun:
         return KernelRun(experiment, seed, directory)
+
+
+def _other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Parameters of how hosts meet failures that are not the kernel's own."""
+    flows = [flow for flow in experiment["flows"] if flow["transport"] == "mptcp"]
+    ends = {flow[end] for flow in flows for end in ("from", "to")}
+    for host in experiment["hosts"]:
+        behaviour = host["behaviour"][0]
+        for name, value in MAINLINE.items():
+            if host["id"] in ends and behaviour["name"] == "mainline" and behaviour[name] != value:
+                place = f"hosts.{host['id']}.behaviour.{name}: {behaviour[name]}"
+                yield (
+                    place,
+                    f"the kernel has {value}, which cannot be changed; only path_manager_delay and stale_intervals can",
+                )
 
 
 def _live() -> Any:

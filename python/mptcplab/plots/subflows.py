@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,13 +47,16 @@ def stacked(run: RunData) -> Drawing | None:
     colours = _colours(shown)
     floor: Floats = np.zeros(0)
     lines = []
-    pairs = list(colours)
-    for subflow in sorted(shown, key=lambda s: pairs.index(s.addresses)):
+    pairs = {pair: [s for s in shown if s.addresses == pair] for pair in colours}
+    for subflow in chain(*pairs.values()):
         starts, rates = _rate(run, subflow, width)
         floor = floor if len(floor) else np.zeros(len(starts))
         colour, opacity = colours[subflow.addresses]
         edges = np.append(starts, starts[-1] + width) if len(starts) else starts
-        plot.stairs(floor + rates, edges, baseline=floor, fill=True, color=colour, alpha=opacity, label=_label(subflow))
+        of_pair = pairs[subflow.addresses]
+        # One entry of the legend for all between two addresses, which look the same.
+        name = f"{', '.join(str(s.id) for s in of_pair)}: {_between(subflow)}" if subflow is of_pair[0] else None
+        plot.stairs(floor + rates, edges, baseline=floor, fill=True, color=colour, alpha=opacity, label=name)
         floor = floor + rates
         lines.append(Line(_label(subflow), starts + width / 2, rates))
     delivered = run.in_order(flow)
@@ -78,11 +82,19 @@ def timeline(run: RunData) -> Drawing | None:
     (plot,) = axes.flat
     places = {lane.label: len(shown) - 1 - index for index, lane in enumerate(shown)}
     drawn = dict.fromkeys(kind for lane in shown for kind in _draw_lane(plot, run, lane, places[lane.label]))
-    _draw_path_events(plot, run, flow, {s.addresses: places[lane.label] for lane in shown for s in lane.subflows})
+    told = _draw_path_events(
+        plot, run, flow, {s.addresses: places[lane.label] for lane in shown for s in lane.subflows}
+    )
     plot.set_yticks(list(places.values()), list(places), color=INK)
     plot.set(xlim=(0, run.end_s), ylim=(-0.7, len(shown) - 0.3), xlabel=TIME)
     plot.grid(visible=False, axis="y")
-    plot.legend(handles=_legend(drawn), loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=9)
+    plot.legend(
+        handles=_legend(drawn),
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+        frameon=False,
+        fontsize=9,
+    )
     draw_marks(plot, marks_of(run))
     lines = [Line(_label(s), list(_life(run, s)), [s.id, s.id]) for lane in shown for s in lane.subflows]
     alt = "; ".join(f"subflow {_label(s)}: {_said(run, s)}" for lane in shown for s in lane.subflows)
@@ -208,13 +220,13 @@ def _draw_lane(plot: Axes, run: RunData, lane: Lane, place: float) -> Iterator[s
             plot.plot([until], [place], "x", color=INK, markersize=7, markeredgewidth=1.8)
 
 
-def _draw_path_events(plot: Axes, run: RunData, flow: str, places: dict[frozenset[str], float]) -> None:
-    """Small marks below the bar of the addresses concerned, or at the bottom."""
-    for event in run.result.get("path_events") or []:
-        if event["flow"] not in (flow, None):
-            continue
+def _draw_path_events(plot: Axes, run: RunData, flow: str, places: dict[frozenset[str], float]) -> bool:
+    """Small marks below the bar of the addresses concerned, or at the bottom; whether there are any."""
+    events = [event for event in run.result.get("path_events") or [] if event["flow"] in (flow, None)]
+    for event in events:
         ends = frozenset(end.rpartition(":")[0].strip("[]") for end in (event["local"], event["remote"]) if end)
         plot.plot([event["time_ns"] / 1e9], [places.get(ends, -0.3) - 0.38], "|", color=INK, markersize=5)
+    return bool(events)
 
 
 def _legend(drawn: dict[str, None]) -> list[object]:
@@ -222,15 +234,14 @@ def _legend(drawn: dict[str, None]) -> list[object]:
     from matplotlib.patches import Patch
 
     bars = {"alive": ALIVE, "backup": BACKUP, "stale": STALE}
-    signs = {"re-created": ">", "closed": "x"}
+    signs = {"re-created": ">", "closed": "x", "path manager": "|"}
     patches = [Patch(color=colour, label=kind) for kind, colour in bars.items() if kind in drawn]
     points = [
         Line2D([], [], linestyle="none", marker=sign, color=INK, label=kind)
         for kind, sign in signs.items()
         if kind in drawn
     ]
-    ticks = [Line2D([], [], linestyle="none", marker="|", color=INK, label="path manager")]
-    return [*patches, *points, *ticks]
+    return [*patches, *points]
 
 
 def _stretches(series: Series | None, until_s: float) -> Iterator[tuple[float, float]]:
