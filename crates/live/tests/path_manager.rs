@@ -775,3 +775,91 @@ fn a_subflow_of_a_socket_for_both_families_is_closed_and_opened_again() {
     print(&events);
     assert!(!events.iter().any(|event| event.what == What::Refused));
 }
+
+#[test]
+#[ignore = "needs root"]
+fn y1_break_before_make_one_link() {
+    for backward in [false, true] {
+        let lab = Lab::new(1);
+        let mut described = description(1, 0, &[named("full_mesh")]);
+        if backward { turn(&mut described); }
+        let mut managed = lab.start(&described);
+        let connection = Connection::open(&lab, 1, 5001, backward);
+        eventually("established", || managed.count("client", What::ConnectionEstablished) == 1);
+        lab.down("client", 1);
+        eventually("gone", || lab.links_used(5001).is_empty());
+        thread::sleep(Duration::from_millis(1000));
+        lab.up("client", 1);
+        eventually("back", || managed.count("client", What::SubflowEstablished) == 1);
+        thread::sleep(Duration::from_millis(300));
+        println!("{}", lab.at("server", "ss -tinM"));
+        thread::sleep(Duration::from_millis(1000));
+        println!("{}", lab.at("server", "ss -tinM"));
+        println!("{}", lab.at("server", "ss -tn"));
+        drop(connection);
+        print(&managed.finish());
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn y2_break_before_make_server() {
+    for backward in [false, true] {
+        let lab = Lab::new(2);
+        let mut described = description(2, 0, &[named("full_mesh")]);
+        if backward { turn(&mut described); }
+        let mut managed = lab.start(&described);
+        let connection = Connection::open(&lab, 1, 5001, backward);
+        eventually("two", || managed.count("server", What::SubflowEstablished) == 1);
+        lab.down("server", 1);
+        lab.down("server", 2);
+        thread::sleep(Duration::from_millis(1000));
+        lab.up("server", 1);
+        lab.up("server", 2);
+        thread::sleep(Duration::from_millis(5000));
+        println!("{}", lab.at("server", "ss -tn"));
+        println!("{}", lab.at("client", "ss -tn"));
+        print(managed.events());
+        std::mem::forget(connection);
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn y3_kernel_endpoints_both_ways() {
+    let lab = Lab::new(4);
+    let mut described = description(4, 0, &[named("kernel_endpoints")]);
+    turn(&mut described);
+    let forth = described["flows"][0].clone();
+    described = description(4, 0, &[named("kernel_endpoints"), named("kernel_endpoints")]);
+    described["flows"][1] = forth;
+    described["flows"][1]["id"] = json!("other");
+    described["flows"][1]["opened_by"] = json!("from");
+    let mut managed = lab.start(&described);
+    let connection = Connection::open(&lab, 1, 5001, false);
+    eventually("four", || lab.links_used(5001) == every_link_once(4));
+    thread::sleep(Duration::from_millis(3000));
+    drop(connection);
+    println!("{}", lab.at("server", "ip mptcp endpoint"));
+    print(&managed.finish());
+    println!("{}", lab.at("server", "nstat -a"));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn y4_flags() {
+    for (client, server) in [("subflow", "signal"), ("subflow signal", "signal"), ("subflow", "subflow signal"), ("subflow signal", "subflow signal"), ("signal", "signal"), ("none", "signal"), ("signal", "subflow signal"), ("subflow", "subflow"), ("none", "subflow signal"),("none", "subflow")] {
+        let lab = Lab::new(4);
+        for (host, flags) in [("client", client), ("server", server)] {
+            lab.at(host, "ip mptcp limits set subflow 8 add_addr_accepted 8");
+            if flags == "none" { continue; }
+            for link in 2..=4 {
+                lab.at(host, &format!("ip mptcp endpoint add {} {flags}", address(host, link)));
+            }
+        }
+        let connection = Connection::open(&lab, 1, 5001, false);
+        thread::sleep(Duration::from_millis(2500));
+        println!("client {client}, server {server}: {:?}; client rx {} tx {}", lab.links_used(5001), lab.counter("client", "MPJoinSynRx"), lab.counter("client", "MPJoinSynTx"));
+        drop(connection);
+    }
+}

@@ -24,6 +24,9 @@ use crate::{Clock, LiveError, NetworkNamespace};
 /// Chooses who manages paths: 0 is the kernel, 1 a program. Newer kernels also have it by name.
 const TYPE_SETTING: &str = "/proc/sys/net/mptcp/pm_type";
 
+/// How long an address that is back is left alone: its routes are restored after it.
+const SETTLING_NS: Nanos = 10_000_000;
+
 /// Where all hosts put what happened.
 pub(super) type Record = Arc<Mutex<Vec<PathEvent>>>;
 
@@ -318,7 +321,8 @@ impl Manager {
                 self.down.insert(address)
             };
             if has_changed {
-                self.changes.observe(now, address, up);
+                let settled = now.saturating_add(if up { SETTLING_NS } else { 0 });
+                self.changes.observe(settled, address, up);
                 let what = if up {
                     What::AddressUp
                 } else {
