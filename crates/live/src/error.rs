@@ -66,7 +66,7 @@ impl LiveError {
             },
             Self::Verification(what) => Self::Verification(format!("{place}: {what}")),
             Self::Failed(what) => Self::Failed(format!("{place}: {what}")),
-            error @ (Self::Direction(_) | Self::Table(_)) => error,
+            error @ (Self::Direction(_) | Self::Capture(_) | Self::Table(_)) => error,
         }
     }
 }

@@ -13,6 +13,7 @@ mod namespace;
 mod netlink;
 mod path_manager;
 mod sys;
+pub mod telemetry;
 pub mod traffic;
 
 pub use capabilities::{Kernel, check};
