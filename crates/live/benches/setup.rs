@@ -74,8 +74,8 @@ impl Description {
         self.hosts.push(json!({
             "id": id, "stack": "kernel", "mptcp": true, "one_at_a_time": false, "syn_retries": 3, "syn_linear_timeouts": 4, "checksum": false,
             "first_hop": "network", "rcvbuf_bytes": 6_291_456, "sndbuf_bytes": 4_194_304, "initial_window_segments": 10,
-            "behaviour": {"name": "mainline", "failed_after": "stale", "stale_intervals": 4, "reinjection": "on_stale", "reinject_whole_queue": true,
-                          "subflow_order": "oldest_first", "path_manager_delay_ns": 0},
+            "behaviour": [{"name": "mainline", "failed_after": "stale", "stale_intervals": 4, "reinjection": "on_stale", "reinject_whole_queue": true,
+                          "subflow_order": "oldest_first", "path_manager_delay_ns": 0}],
         }));
     }
 

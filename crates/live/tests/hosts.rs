@@ -257,8 +257,8 @@ fn settings_are_those_of_the_description() {
     client["rcvbuf_bytes"] = json!(65536);
     client["sndbuf_bytes"] = json!(1_000_000);
     client["initial_window_segments"] = json!(4);
-    client["behaviour"]["failed_after"] = json!("stale");
-    client["behaviour"]["stale_intervals"] = json!(7);
+    client["behaviour"][0]["failed_after"] = json!("stale");
+    client["behaviour"][0]["stale_intervals"] = json!(7);
     let mut built = build(&description);
     let settings = built.hosts.settings().unwrap();
     for (name, value) in [
@@ -318,7 +318,7 @@ fn verify(description: &Value, expected: &Value, change: Option<Action>) -> Resu
     let experiment = read(description);
     let (mut hosts, devices) = Hosts::build(&experiment).unwrap();
     let clock = Clock::start();
-    let emulator = Emulator::start(&experiment, 1, devices, folder.path(), clock).unwrap();
+    let mut emulator = Emulator::start(&experiment, 1, devices, folder.path(), clock).unwrap();
     if let Some(action) = change {
         emulator.apply(&action).unwrap();
     }

@@ -127,7 +127,7 @@ fn of_host(host: &Host) -> Vec<Setting> {
         // A connection does not begin with what the kernel learnt from an earlier one.
         ("net.ipv4.tcp_no_metrics_save", flag(true)),
     ];
-    let behaviour = &host.behaviour;
+    let behaviour = host.behaviour();
     // What the old kernel did instead is not to be had; then the kernel's own value stays.
     if behaviour.failed_after == FailedAfter::Stale {
         let intervals = behaviour.stale_intervals.to_string();
