@@ -139,7 +139,7 @@ impl World {
                 let of_link = |subflow: &&FourTuple| link_of(subflow.pair()) == link;
                 let found = self.subflows.keys().find(of_link).copied();
                 if let Some(subflow) = found {
-                    self.close(subflow, true);
+                    self.close(subflow);
                 }
             }
             Incident::Refuse(link, true) => drop(self.refused.insert(link)),
@@ -248,8 +248,7 @@ impl World {
         };
         self.next_port = self.next_port.checked_add(1).unwrap_or(10_000);
         if self.refused.contains(&link) || !self.up[1].contains(&link) {
-            let by_error = true;
-            return self.tell(0, Event::SubflowClosed { subflow, by_error });
+            return self.tell(0, Event::SubflowClosed { subflow });
         }
         let free = (1..).find(|id| !self.given.values().any(|taken| taken == id));
         let remote_id = *self.given.entry(remote.ip()).or_insert(free.unwrap());
@@ -273,18 +272,17 @@ impl World {
     }
 
     /// Both ends know that it is closed.
-    fn close(&mut self, subflow: FourTuple, by_error: bool) {
+    fn close(&mut self, subflow: FourTuple) {
         if self.subflows.remove(&subflow).is_some() {
             for (side, subflow) in [(0, subflow), (1, turned(subflow))] {
-                self.tell(side, Event::SubflowClosed { subflow, by_error });
+                self.tell(side, Event::SubflowClosed { subflow });
             }
         }
     }
 
     /// One end closes it; the other hears of it if the link works.
     fn close_at(&mut self, side: usize, subflow: FourTuple) {
-        let by_error = false;
-        self.tell(side, Event::SubflowClosed { subflow, by_error });
+        self.tell(side, Event::SubflowClosed { subflow });
         let seen = if side == 0 { subflow } else { turned(subflow) };
         if self.left_over.remove(&(side, subflow)) || self.subflows.remove(&seen).is_none() {
             return;
@@ -293,7 +291,7 @@ impl World {
         let link = link_of(subflow.pair());
         if self.up.iter().all(|up| up.contains(&link)) {
             let subflow = of_peer;
-            self.tell(peer, Event::SubflowClosed { subflow, by_error });
+            self.tell(peer, Event::SubflowClosed { subflow });
         } else {
             self.left_over.insert((peer, of_peer));
         }
@@ -308,8 +306,7 @@ impl World {
         let concerned = concerned.filter(|(_, subflow)| link_of(subflow.pair()) == link);
         for (side, subflow) in concerned.collect::<Vec<_>>() {
             self.left_over.remove(&(side, subflow));
-            let by_error = subflow.local.port().is_multiple_of(2);
-            self.tell(side, Event::SubflowClosed { subflow, by_error });
+            self.tell(side, Event::SubflowClosed { subflow });
         }
     }
 
@@ -322,7 +319,7 @@ impl World {
         self.tell(peer, Event::Removed { id });
         let concerned = self.subflows.iter().filter(|(_, ids)| ids[side] == id);
         for subflow in concerned.map(|(subflow, _)| *subflow).collect::<Vec<_>>() {
-            self.close(subflow, false);
+            self.close(subflow);
         }
     }
 

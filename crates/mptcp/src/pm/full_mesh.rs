@@ -10,7 +10,7 @@ use super::subflows::Subflows;
 use super::{AddressId, AddressPair, Command, Connection, Event, FourTuple, Nanos, PathManager};
 
 /// The opener opens the missing pairs when the connection is established, when an address comes back at either end, and
-/// some time after a failure. Either side, when it loses an address, closes its subflows and tells the peer; the acceptor
+/// some time after a subflow has failed or was closed by others. Either side, when it loses an address, closes its subflows and tells the peer; the acceptor
 /// announces an address that is back, again and again until there is a subflow to it.
 #[derive(Clone, Debug)]
 pub struct FullMesh {
@@ -173,7 +173,9 @@ impl FullMesh {
     ) {
         self.ids.learn(subflow.local.ip(), local_id);
         self.peer.by_id.insert(remote_id, subflow.remote.ip());
-        *self.state(subflow.pair()) = PairState::default();
+        let state = self.state(subflow.pair());
+        state.opening = false;
+        state.retry_at = None;
     }
 
     /// Of several subflows on a pair the newest is known to work; the others date from before an address came back.
@@ -186,11 +188,11 @@ impl FullMesh {
         commands.extend(older.map(|subflow| Command::CloseSubflow { subflow }));
     }
 
-    fn subflow_closed(&mut self, now: Nanos, pair: AddressPair, by_error: bool) {
+    fn subflow_closed(&mut self, now: Nanos, pair: AddressPair) {
         self.state(pair).opening = false;
         if self.subflows.are_none() {
             self.try_all(now);
-        } else if by_error && self.subflows.count(pair) == 0 {
+        } else if self.subflows.count(pair) == 0 {
             self.try_again(now, pair);
         }
     }
@@ -205,7 +207,7 @@ impl FullMesh {
         }
     }
 
-    /// After an error; not if an address of the pair is gone, for then its return is waited for.
+    /// After a while; not if an address of the pair is gone, for then its return is waited for.
     fn try_again(&mut self, now: Nanos, pair: AddressPair) {
         if self.role == Role::Opener && self.is_usable(pair) {
             let state = self.state(pair);
@@ -304,9 +306,7 @@ impl PathManager for FullMesh {
                 self.close_older(subflow, commands);
                 self.heard(now, subflow, commands);
             }
-            Event::SubflowClosed { subflow, by_error } => {
-                self.subflow_closed(now, subflow.pair(), by_error);
-            }
+            Event::SubflowClosed { subflow } => self.subflow_closed(now, subflow.pair()),
             Event::OpenFailed { pair } => self.try_again(now, pair),
         }
     }
@@ -430,8 +430,7 @@ mod tests {
             side.tell(Event::AddressDown(local)),
             [Command::Remove { id: 1 }, Command::CloseSubflow { subflow }]
         );
-        let by_error = false;
-        assert_eq!(side.tell(Event::SubflowClosed { subflow, by_error }), []);
+        assert_eq!(side.tell(Event::SubflowClosed { subflow }), []);
         assert_eq!(
             opened(&side.tell(Event::AddressUp(local))),
             [(local, 1, remote_of(2))]
@@ -448,10 +447,7 @@ mod tests {
             commands,
             [Command::Remove { id: 0 }, Command::CloseSubflow { subflow }]
         );
-        side.tell(Event::SubflowClosed {
-            subflow,
-            by_error: false,
-        });
+        side.tell(Event::SubflowClosed { subflow });
         assert_eq!(
             opened(&side.tell(Event::AddressUp(local))),
             [(local, 0, remote_of(1))]
@@ -463,13 +459,7 @@ mod tests {
         let mut side = complete(2);
         side.tell(Event::Removed { id: 1 });
         let subflow = tuple(2, 40_000);
-        assert_eq!(
-            side.tell(Event::SubflowClosed {
-                subflow,
-                by_error: true
-            }),
-            []
-        );
+        assert_eq!(side.tell(Event::SubflowClosed { subflow }), []);
         assert_eq!(side.wait(), None);
         let announced = Event::Announced {
             id: 5,
@@ -500,23 +490,26 @@ mod tests {
     }
 
     #[test]
-    fn success_forgets_former_failures() {
+    fn what_does_not_last_is_tried_less_and_less_often() {
         let mut side = opener(2);
         side.tell(Event::Established);
         let subflow = tuple(2, 40_000);
-        for _ in 0..3 {
-            side.tell(Event::SubflowClosed {
-                subflow,
-                by_error: true,
-            });
-            assert_eq!(side.wait(), Some(100_000_000));
+        let (local_id, remote_id) = (1, 1);
+        let established = Event::SubflowEstablished {
+            subflow,
+            local_id,
+            remote_id,
+        };
+        for wait_ms in [100, 200, 400] {
+            side.tell(established.clone());
+            side.tell(Event::SubflowClosed { subflow });
+            assert_eq!(side.wait(), Some(wait_ms * 1_000_000));
             side.expire();
-            side.tell(Event::SubflowEstablished {
-                subflow,
-                local_id: 1,
-                remote_id: 1,
-            });
         }
+        side.tell(established);
+        side.pass(61_000_000_000);
+        side.tell(Event::SubflowClosed { subflow });
+        assert_eq!(side.wait(), Some(100_000_000));
     }
 
     #[test]
@@ -577,12 +570,8 @@ mod tests {
         let mut side = acceptor(2);
         side.tell(Event::Established);
         let [initial, further] = [1, 2].map(|link| tuple(link, 40_000));
-        let by_error = false;
         side.tell(Event::AddressDown(initial.local.ip()));
-        side.tell(Event::SubflowClosed {
-            subflow: initial,
-            by_error,
-        });
+        side.tell(Event::SubflowClosed { subflow: initial });
         assert_eq!(side.tell(Event::AddressUp(initial.local.ip())), []);
         assert_eq!(side.wait(), None);
         let (id, address) = (1, initial.local.ip());
@@ -610,8 +599,7 @@ mod tests {
                 side.tell(Event::AddressDown(address)),
                 [Command::Remove { id: 0 }, Command::CloseSubflow { subflow }]
             );
-            let by_error = false;
-            side.tell(Event::SubflowClosed { subflow, by_error });
+            side.tell(Event::SubflowClosed { subflow });
             let expected = [Command::Announce { id: 2, address }];
             assert_eq!(side.tell(Event::AddressUp(address)), expected);
             side.tell(Event::SubflowEstablished {
@@ -638,10 +626,7 @@ mod tests {
         let expected = [Command::SetBackup { subflow, backup }];
         assert_eq!(side.tell(Event::Backup { local, on: true }), expected);
         side.tell(Event::AddressDown(local));
-        side.tell(Event::SubflowClosed {
-            subflow,
-            by_error: false,
-        });
+        side.tell(Event::SubflowClosed { subflow });
         let commands = side.tell(Event::AddressUp(local));
         assert!(matches!(
             commands[..],
