@@ -24,6 +24,8 @@ enum Incident {
     Backup(usize, u8, bool),
     /// From now on, announcements are lost, or not.
     Deafen(bool),
+    /// From now on, nobody hears of a subflow that the other side has closed on a link that was down, or they do.
+    Mute(bool),
     Wait(Nanos),
 }
 
@@ -37,6 +39,7 @@ fn incidents() -> impl Strategy<Value = Vec<Incident>> {
         (link.clone(), any::<bool>()).prop_map(|(link, on)| Incident::Refuse(link, on)),
         (side, link, any::<bool>()).prop_map(|(side, link, on)| Incident::Backup(side, link, on)),
         any::<bool>().prop_map(Incident::Deafen),
+        any::<bool>().prop_map(Incident::Mute),
         (0..5_000_000_000_u64).prop_map(Incident::Wait),
     ];
     prop::collection::vec(incident, 0..40)
@@ -73,6 +76,7 @@ struct World {
     is_backup: BTreeSet<FourTuple>,
     pending: VecDeque<(usize, Event)>,
     is_deaf: bool,
+    is_mute: bool,
     /// Subflows that only this side still has, because the other could not tell; it hears when the link works again.
     left_over: BTreeSet<(usize, FourTuple)>,
     next_port: u16,
@@ -115,6 +119,7 @@ impl World {
             is_backup: BTreeSet::new(),
             pending: VecDeque::from([(0, Event::Established), (1, Event::Established)]),
             is_deaf: false,
+            is_mute: false,
             left_over: BTreeSet::new(),
             next_port: 40_001,
         };
@@ -153,6 +158,7 @@ impl World {
                 self.tell(side, Event::Backup { local, on });
             }
             Incident::Deafen(is_deaf) => self.is_deaf = is_deaf,
+            Incident::Mute(is_mute) => self.is_mute = is_mute,
             Incident::Wait(wait_ns) => self.wait_until(self.now + wait_ns),
         }
         self.settle();
@@ -299,7 +305,7 @@ impl World {
 
     /// What one side still has is reset by the other, once the link works.
     fn clear_left_over(&mut self, link: u8) {
-        if !self.up.iter().all(|up| up.contains(&link)) {
+        if self.is_mute || !self.up.iter().all(|up| up.contains(&link)) {
             return;
         }
         let concerned = self.left_over.iter().copied();
@@ -333,6 +339,13 @@ impl World {
             }
         }
         self.wait_until(self.now + 60_000_000_000);
+        if self.subflows.is_empty() {
+            // What is left over notices in the end, by its own timeouts.
+            self.is_mute = false;
+            (1..=LINKS).for_each(|link| self.clear_left_over(link));
+            self.settle();
+            self.wait_until(self.now + 60_000_000_000);
+        }
     }
 
     fn links(&self) -> Vec<u8> {

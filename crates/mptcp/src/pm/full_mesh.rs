@@ -80,6 +80,8 @@ struct PeerAddresses {
     by_id: BTreeMap<AddressId, IpAddr>,
     ports: BTreeMap<IpAddr, u16>,
     removed: BTreeSet<IpAddr>,
+    /// Announced, and no new subflow since.
+    unanswered: BTreeSet<IpAddr>,
 }
 
 impl PeerAddresses {
@@ -96,12 +98,14 @@ impl PeerAddresses {
         Some(address)
     }
 
-    fn announce(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) {
+    /// Says whether it was announced before, and nothing came of that.
+    fn announce(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) -> bool {
         self.by_id.insert(id, address);
         self.removed.remove(&address);
         if let Some(port) = port {
             self.ports.insert(address, port);
         }
+        !self.unanswered.insert(address)
     }
 }
 
@@ -173,6 +177,7 @@ impl FullMesh {
     ) {
         self.ids.learn(subflow.local.ip(), local_id);
         self.peer.by_id.insert(remote_id, subflow.remote.ip());
+        self.peer.unanswered.remove(&subflow.remote.ip());
         let state = self.state(subflow.pair());
         state.opening = false;
         state.retry_at = None;
@@ -265,8 +270,22 @@ impl FullMesh {
         }
     }
 
-    fn announced(&mut self, remote: IpAddr, commands: &mut Vec<Command>) {
+    fn announced(&mut self, remote: IpAddr, is_repeated: bool, commands: &mut Vec<Command>) {
         self.open_missing(|pair| pair.remote == remote, commands);
+        if is_repeated && self.role == Role::Opener && self.established {
+            self.replace(remote, commands);
+        }
+    }
+
+    /// Who announces an address again misses subflows to it: those that seem to be there were closed without a word that
+    /// arrived. New ones show it.
+    fn replace(&mut self, remote: IpAddr, commands: &mut Vec<Command>) {
+        for pair in self.pairs.clone() {
+            let is_concerned = pair.remote == remote && self.subflows.count(pair) > 0;
+            if is_concerned && self.is_usable(pair) && !self.state(pair).opening {
+                self.open(pair, commands);
+            }
+        }
     }
 
     fn removed(&mut self, id: AddressId) {
@@ -293,8 +312,8 @@ impl PathManager for FullMesh {
             Event::AddressUp(local) => self.address_up(now, local, commands),
             Event::Backup { .. } => {}
             Event::Announced { id, address, port } => {
-                self.peer.announce(id, address, port);
-                self.announced(address, commands);
+                let is_repeated = self.peer.announce(id, address, port);
+                self.announced(address, is_repeated, commands);
             }
             Event::Removed { id } => self.removed(id),
             Event::SubflowEstablished {
@@ -403,6 +422,27 @@ mod tests {
             }),
             []
         );
+    }
+
+    #[test]
+    fn an_address_announced_again_gets_a_new_subflow_for_the_one_that_seems_to_be_there() {
+        let mut side = complete(2);
+        let subflow = tuple(2, 40_000);
+        let announced = Event::Announced {
+            id: 1,
+            address: subflow.remote.ip(),
+            port: None,
+        };
+        assert_eq!(side.tell(announced.clone()), []);
+        let expected = [(subflow.local.ip(), 1, remote_of(2))];
+        assert_eq!(opened(&side.tell(announced.clone())), expected);
+        assert_eq!(side.tell(announced), []);
+        let established = Event::SubflowEstablished {
+            subflow: tuple(2, 40_001),
+            local_id: 1,
+            remote_id: 1,
+        };
+        assert_eq!(side.tell(established), [Command::CloseSubflow { subflow }]);
     }
 
     #[test]
