@@ -6,17 +6,31 @@
 mod capabilities;
 mod clock;
 mod device;
+mod emulator;
 mod error;
 mod hosts;
+mod interfaces;
 mod namespace;
 mod netlink;
 mod path_manager;
+mod run;
+mod sampling;
+mod summary;
 mod sys;
+pub mod telemetry;
+pub mod traffic;
 
 pub use capabilities::{Kernel, check};
 pub use clock::Clock;
 pub use device::Device;
+pub use emulator::{
+    DirectionState, Emulator, EmulatorSummary, InterfaceState, LATENESS_BOUND_NS, LatenessSummary,
+    NetworkState, STANDSTILL_BOUND_NS,
+};
 pub use error::LiveError;
 pub use hosts::{Hosts, Tables};
 pub use namespace::NetworkNamespace;
 pub use path_manager::{End, PathEvent, PathManagers, What};
+pub use run::LiveRun;
+pub use sampling::Latest;
+pub use summary::{FlowSummary, HostSummary, LinkSummary, PathSummary, Status, Summary};

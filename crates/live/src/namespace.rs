@@ -24,13 +24,18 @@ impl NetworkNamespace {
     /// # Errors
     /// The system refuses, for want of privileges or of memory.
     pub fn new() -> Result<Self, LiveError> {
-        let made = thread::scope(|scope| {
-            let maker = scope.spawn(|| {
-                sys::unshare_network()?;
-                File::open(OF_THIS_THREAD)
-            });
+        thread::scope(|scope| {
+            let maker = scope.spawn(Self::new_around_this_thread);
             maker.join().expect("it does not panic")
-        });
+        })
+    }
+
+    /// A new and empty one, in which the calling thread is from now on: to fill many without a thread for each.
+    ///
+    /// # Errors
+    /// As with [`Self::new`].
+    pub(crate) fn new_around_this_thread() -> Result<Self, LiveError> {
+        let made = sys::unshare_network().and_then(|()| File::open(OF_THIS_THREAD));
         let file = made.map_err(LiveError::while_("making a network namespace"))?;
         Ok(Self { file })
     }

@@ -336,7 +336,7 @@ fn description(links: u8, delay_ms: u64, managers: &[Value]) -> Value {
     let like = described.clone();
     described["events"] = json!([]);
     for host in described["hosts"].as_array_mut().unwrap() {
-        host["behaviour"]["path_manager_delay_ns"] = json!(delay_ms * 1_000_000);
+        host["behaviour"][0]["path_manager_delay_ns"] = json!(delay_ms * 1_000_000);
     }
     let numbers = || (1..=links).map(|link| (link, usize::from(link) - 1));
     let ends = numbers().flat_map(|(link, index)| {

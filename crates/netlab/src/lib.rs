@@ -4,9 +4,11 @@
 
 pub mod capabilities;
 pub mod link;
+pub mod links;
 pub mod resolved;
 pub mod rng;
 pub mod samples;
 pub mod schedule;
 pub mod sim;
 pub mod time;
+pub mod trace;

@@ -9,8 +9,11 @@ mod settings;
 mod switches;
 mod verification;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::num::NonZero;
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use netlab::resolved::Experiment;
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
@@ -18,12 +21,16 @@ use serde::Serialize;
 
 use addresses::{Layout, PlaceKind};
 use place::Place;
+use routing::PlaceRoutes;
 
 use crate::netlink::{RouteRow, dump_routes, dump_rules, route_text, rule_text};
 use crate::{Device, LiveError, NetworkNamespace};
 
 /// The kernel's table of addresses that are its own.
 const LOCAL_TABLE: u32 = 255;
+
+/// Threads that remove devices: the kernel lets them wait for the same grace periods.
+const REMOVERS: usize = 16;
 
 /// The rules and routes of one host or router, as ip(8) shows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -36,8 +43,8 @@ pub struct Tables {
 
 /// The hosts, routers, switches and access points of one run.
 ///
-/// All of it ends with the last descriptor, socket or process in its namespaces. Dropping this removes the devices in one request for each namespace:
-/// do so before the devices are closed, which takes the kernel longer one by one.
+/// All of it ends with the last descriptor, socket or process in its namespaces. Dropping this removes the devices, in one request for each namespace; the emulator should have
+/// ended before.
 #[derive(Debug)]
 pub struct Hosts {
     layout: Layout,
@@ -63,18 +70,7 @@ impl Hosts {
         let layout = Layout::new(experiment)?;
         switches::check_loops(&layout)?;
         let routes = routing::plan(experiment, &layout)?;
-        let mut places = Vec::with_capacity(layout.places.len());
-        let mut devices: Vec<Option<Device>> = layout.ports.iter().map(|_| None).collect();
-        for (index, routes) in routes.into_iter().enumerate() {
-            let host = layout.places[index].host;
-            let host = host.map(|host| &experiment.hosts[host]);
-            let (place, made) = Place::build(&layout, index, host, routes)?;
-            places.push(place);
-            for (port, device) in made {
-                devices[port] = Some(device);
-            }
-        }
-        let devices = devices.into_iter().flatten().collect();
+        let (places, devices) = build_places(experiment, &layout, routes)?;
         Ok((Self { layout, places }, devices))
     }
 
@@ -102,11 +98,9 @@ impl Hosts {
     /// # Errors
     /// They cannot be read.
     pub fn settings(&self) -> Result<BTreeMap<String, BTreeMap<String, String>>, LiveError> {
-        self.each(|place| {
+        self.in_each(|place| {
             let is_host = place.kind == PlaceKind::Host;
-            place
-                .namespace
-                .run(|| settings::in_effect(&place.id, &place.settings, is_host))
+            settings::in_effect(&place.id, &place.settings, is_host)
         })
     }
 
@@ -115,20 +109,26 @@ impl Hosts {
     /// # Errors
     /// They cannot be read.
     pub fn counters(&self) -> Result<BTreeMap<String, BTreeMap<String, u64>>, LiveError> {
-        self.each(|place| place.namespace.run(|| counters::read(&place.id)))
+        self.in_each(|place| counters::read(&place.id))
     }
 
-    fn each<T>(
+    /// Runs something in the namespace of every host and router.
+    fn in_each<T: Send>(
         &self,
-        of: impl Fn(&Place) -> Result<T, LiveError>,
+        action: impl Fn(&Place) -> Result<T, LiveError> + Sync,
     ) -> Result<BTreeMap<String, T>, LiveError> {
-        let routed = self
-            .places
-            .iter()
-            .filter(|place| place.kind != PlaceKind::Switch);
-        routed
-            .map(|place| Ok((place.id.clone(), of(place)?)))
-            .collect()
+        in_one_thread(|| {
+            let routed = self
+                .places
+                .iter()
+                .filter(|place| place.kind != PlaceKind::Switch);
+            routed
+                .map(|place| {
+                    place.namespace.enter()?;
+                    Ok((place.id.clone(), action(place)?))
+                })
+                .collect()
+        })
     }
 
     /// The rules and routes that the kernel has now, by host or router.
@@ -150,15 +150,88 @@ impl Hosts {
     /// # Errors
     /// The system refuses.
     pub fn remove_devices(&mut self) -> Result<(), LiveError> {
-        self.places.iter_mut().try_for_each(Place::remove_devices)
+        let share = self.places.len().div_ceil(REMOVERS).max(1);
+        thread::scope(|scope| {
+            let removers: Vec<_> = self
+                .places
+                .chunks_mut(share)
+                .map(|places| scope.spawn(|| places.iter_mut().try_for_each(Place::remove_devices)))
+                .collect();
+            removers
+                .into_iter()
+                .try_for_each(|remover| remover.join().expect("it does not panic"))
+        })
     }
 }
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        // Best effort: without this request they end too, only later.
+        // Best effort, and many at once; each place would do it too.
         let _ = self.remove_devices();
     }
+}
+
+/// For what moves from namespace to namespace, which the caller's thread must not.
+fn in_one_thread<T: Send>(action: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let visitor = scope.spawn(action);
+        visitor
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// The index of a place, the place, and the devices of its interfaces by their indices.
+type Made = (usize, Place, Vec<(usize, Device)>);
+
+fn build_places(
+    experiment: &Experiment,
+    layout: &Layout,
+    routes: Vec<PlaceRoutes>,
+) -> Result<(Vec<Place>, Vec<Device>), LiveError> {
+    let mut made = make_places(experiment, layout, routes)?;
+    made.sort_by_key(|(index, ..)| *index);
+    let mut places = Vec::with_capacity(made.len());
+    let mut devices: Vec<(usize, Device)> = Vec::with_capacity(layout.ports.len());
+    for (_, place, of_place) in made {
+        places.push(place);
+        devices.extend(of_place);
+    }
+    devices.sort_by_key(|(port, _)| *port);
+    let devices = devices.into_iter().map(|(_, device)| device);
+    Ok((places, devices.collect()))
+}
+
+/// Several threads go from namespace to namespace; places with many interfaces come first, so that none is left with the largest.
+fn make_places(
+    experiment: &Experiment,
+    layout: &Layout,
+    routes: Vec<PlaceRoutes>,
+) -> Result<Vec<Made>, LiveError> {
+    let mut plans: Vec<(usize, PlaceRoutes)> = routes.into_iter().enumerate().collect();
+    plans.sort_by_key(|(index, _)| Reverse(layout.places[*index].interfaces.len()));
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let builders = processors.min(plans.len());
+    let plans = Mutex::new(plans.into_iter());
+    let next = || plans.lock().expect("no builder panics with it").next();
+    let make_some = || -> Result<Vec<Made>, LiveError> {
+        let mut made = Vec::new();
+        while let Some((index, routes)) = next() {
+            let host = layout.places[index].host;
+            let host = host.map(|host| &experiment.hosts[host]);
+            let (place, devices) = Place::build(layout, index, host, routes)?;
+            made.push((index, place, devices));
+        }
+        Ok(made)
+    };
+    thread::scope(|scope| {
+        let builders: Vec<_> = (0..builders).map(|_| scope.spawn(make_some)).collect();
+        let mut made = Vec::with_capacity(layout.places.len());
+        for builder in builders {
+            made.extend(builder.join().expect("it does not panic")?);
+        }
+        Ok(made)
+    })
 }
 
 fn tables_of(place: &mut Place) -> Result<Tables, LiveError> {

@@ -140,7 +140,7 @@ fn plan_host(experiment: &Experiment, host: &Host) -> HostPlan {
     };
     HostPlan {
         id: host.id.clone(),
-        delay_ns: host.behaviour.path_manager_delay_ns,
+        delay_ns: host.behaviour().path_manager_delay_ns,
         addresses: addresses_of(experiment, &host.id),
         flows: plans,
         mode,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::apps::App;
 use super::network::Network;
-use crate::link::DropReason;
+use crate::links::LinkState;
 use crate::resolved::{Experiment, HopDirection};
 use crate::samples::{SampleTable, TableError};
 use crate::time::{NANOS_PER_SECOND, Nanos};
@@ -29,19 +29,7 @@ const FLOW_METRICS: [&str; 5] = [
     "packets_sent",
     "packets_received",
 ];
-const LINK_METRICS: [&str; 11] = [
-    "wire_bytes",
-    "wire_packets",
-    "queue_bytes",
-    "queue_packets",
-    "offered_packets",
-    "delivered_packets",
-    "dropped_queue_full",
-    "dropped_aqm",
-    "dropped_loss",
-    "dropped_link_down",
-    "in_flight_packets",
-];
+const LINK_METRICS: [&str; 11] = LinkState::METRICS;
 const INTERFACE_METRICS: [&str; 5] = [
     "up",
     "sent_packets",
@@ -66,7 +54,7 @@ impl Subject {
     fn values(self, network: &Network, apps: &[App], into: &mut Vec<f64>) {
         match self {
             Self::Flow(index) => flow_values(&apps[index], into),
-            Self::LinkDirection(index) => link_values(network, index, into),
+            Self::LinkDirection(index) => into.extend(network.link_state(index).values()),
             Self::Interface(index) => {
                 let interface = &network.interfaces()[index];
                 into.push(if interface.is_up() { 1.0 } else { 0.0 });
@@ -102,25 +90,6 @@ fn flow_values(app: &App, into: &mut Vec<f64>) {
         counters.packets_received,
     ];
     extend(into, &values);
-}
-
-fn link_values(network: &Network, index: usize, into: &mut Vec<f64>) {
-    let state = network.link_state(index);
-    extend(
-        into,
-        &[
-            state.wire_bytes,
-            state.wire_packets,
-            state.queue_bytes,
-            state.queue_packets,
-        ],
-    );
-    extend(into, &[state.offered_packets, state.delivered_packets]);
-    extend(
-        into,
-        &DropReason::ALL.map(|reason| state.dropped[reason as usize]),
-    );
-    extend(into, &[state.in_flight_packets]);
 }
 
 /// Writes the sample table.

@@ -221,9 +221,7 @@ impl Simulation {
 
     fn run_channel(&mut self, channel: usize) -> Result<(), TableError> {
         while let Some(output) = self.network.poll(self.now, channel) {
-            let fate = self
-                .network
-                .handle(self.now, channel, output, &mut self.deadlines);
+            let fate = self.network.handle(self.now, output, &mut self.deadlines);
             if let Some(fate) = fate {
                 self.settle(fate)?;
             }

@@ -351,7 +351,9 @@ fn what_is_listed_as_missing_is_what_check_refuses() {
     ask("first_hop", &|e| e["hosts"][0]["first_hop"] = json!("host"));
     let captures = missing_after(|e| e["measure"]["captures"] = json!(["client.first"]));
     assert_eq!(captures, ["measure.captures: client.first"]);
-    refused.push("captures".to_owned());
+    let one = missing_after(|e| e["hosts"][0]["one_at_a_time"] = json!(true));
+    assert_eq!(one, ["hosts.client.one_at_a_time"]);
+    refused.extend(["captures", "one_at_a_time"].map(str::to_owned));
     refused.sort_unstable();
     let mut listed = listed;
     listed.sort_unstable();

@@ -1,7 +1,7 @@
 //! What events do to the network.
 
-use super::{Interface, LinkDirection, Network};
-use crate::resolved::{Action, Direction, InvalidDirection, LinkDownBy};
+use super::{Interface, Network};
+use crate::resolved::{Action, InvalidDirection, LinkDownBy};
 use crate::sim::event_queue::Deadlines;
 use crate::time::Nanos;
 
@@ -33,8 +33,8 @@ impl Network {
                 backward,
             } => {
                 let link = self.link_of[link];
-                self.reconfigure(now, 2 * link, forward, deadlines)?;
-                self.reconfigure(now, 2 * link + 1, backward, deadlines)?;
+                self.links.reconfigure(now, link, forward, backward)?;
+                self.schedule_link(now, link, deadlines);
             }
             Action::SetBackup { .. } | Action::Exec { .. } => unreachable!("refused by check"),
         }
@@ -55,17 +55,12 @@ impl Network {
     ) {
         match by {
             LinkDownBy::Cut => {
-                for direction in [2 * link, 2 * link + 1] {
-                    let LinkDirection {
-                        channel, station, ..
-                    } = self.directions[direction];
-                    self.carriers[channel].channel.set_up(now, station, up);
-                    self.schedule(now, channel, deadlines);
-                }
+                self.links.set_up(now, link, up);
+                self.schedule_link(now, link, deadlines);
             }
-            LinkDownBy::DropRule => self.links[link].has_drop_rule = !up,
+            LinkDownBy::DropRule => self.links.set_drop_rule(link, !up),
             LinkDownBy::PortDown => {
-                for end in self.links[link].ends {
+                for end in self.ends[link] {
                     let interface = &mut self.interfaces[end];
                     interface.port_is_down = !up && interface.is_port;
                 }
@@ -73,21 +68,9 @@ impl Network {
         }
     }
 
-    fn reconfigure(
-        &mut self,
-        now: Nanos,
-        index: usize,
-        direction: &Direction,
-        deadlines: &mut Deadlines,
-    ) -> Result<(), InvalidDirection> {
-        let direction = self.links[index / 2].varied(direction);
-        let LinkDirection {
-            channel, station, ..
-        } = self.directions[index];
-        self.carriers[channel]
-            .channel
-            .reconfigure(now, station, &direction)?;
-        self.schedule(now, channel, deadlines);
-        Ok(())
+    fn schedule_link(&self, now: Nanos, link: usize, deadlines: &mut Deadlines) {
+        for direction in [2 * link, 2 * link + 1] {
+            self.schedule(now, self.links.channel_of(direction), deadlines);
+        }
     }
 }

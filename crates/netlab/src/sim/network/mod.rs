@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use super::event_queue::{Deadlines, EntityId};
 use super::packet::Packet;
-use crate::link::{Channel, DropReason, Enqueued, Output, StationId};
-use crate::resolved::Direction;
+use crate::link::{DropReason, Enqueued};
+use crate::links::{Arrival, LinkState, Links};
 use crate::time::Nanos;
 
 pub(super) use routes::RouteId;
@@ -77,50 +77,12 @@ impl Interface {
     }
 }
 
-/// One direction of a link.
-struct LinkDirection {
-    channel: usize,
-    station: StationId,
-    /// The interface at its beginning.
-    from: usize,
-    /// The interface at its end.
-    to: usize,
-    dropped_by_rule: u64,
-}
-
-struct Link {
-    /// Interfaces a and b.
-    ends: [usize; 2],
-    has_drop_rule: bool,
-    /// What the seed makes of its delay, in millionths.
-    delay_ppm: u64,
-}
-
-struct Carrier {
-    channel: Channel<Packet>,
-    /// By station: the direction it is.
-    directions: Vec<usize>,
-}
-
-/// What a link direction has counted, and what it holds.
-pub(in crate::sim) struct LinkState {
-    pub(in crate::sim) wire_bytes: u64,
-    pub(in crate::sim) wire_packets: u64,
-    pub(in crate::sim) queue_bytes: u64,
-    pub(in crate::sim) queue_packets: u64,
-    pub(in crate::sim) offered_packets: u64,
-    pub(in crate::sim) delivered_packets: u64,
-    /// In the order of [`DropReason::ALL`].
-    pub(in crate::sim) dropped: [u64; DropReason::ALL.len()],
-    pub(in crate::sim) in_flight_packets: u64,
-}
-
-/// All that carries packets. Directions 2k and 2k + 1 are forward and backward of link k.
+/// All that carries packets.
 pub(in crate::sim) struct Network {
     interfaces: Vec<Interface>,
-    links: Vec<Link>,
-    directions: Vec<LinkDirection>,
-    carriers: Vec<Carrier>,
+    /// By link: interfaces a and b.
+    ends: Vec<[usize; 2]>,
+    links: Links<Packet>,
     routes: Routes,
     interface_of: HashMap<String, usize>,
     link_of: HashMap<String, usize>,
@@ -129,7 +91,7 @@ pub(in crate::sim) struct Network {
 impl Network {
     /// Number of channels, which is that of the network's entities.
     pub(in crate::sim) fn channel_count(&self) -> usize {
-        self.carriers.len()
+        self.links.channel_count()
     }
 
     pub(in crate::sim) fn interfaces(&self) -> &[Interface] {
@@ -138,27 +100,21 @@ impl Network {
 
     /// Brings the gauges of all links to `now`, without any packet leaving one.
     pub(in crate::sim) fn advance(&mut self, now: Nanos) {
-        for carrier in &mut self.carriers {
-            carrier.channel.advance(now);
-        }
+        self.links.advance(now);
     }
 
     /// State of link direction `index`, as of the last time its channel was called.
     pub(in crate::sim) fn link_state(&self, index: usize) -> LinkState {
-        let direction = &self.directions[index];
-        let channel = &self.carriers[direction.channel].channel;
-        let counters = channel.counters(direction.station);
-        let mut dropped = DropReason::ALL.map(|reason| counters.dropped(reason));
-        dropped[DropReason::LinkDown as usize] += direction.dropped_by_rule;
-        LinkState {
-            wire_bytes: counters.wire_bytes,
-            wire_packets: counters.wire_packets,
-            queue_bytes: channel.queue_bytes(direction.station),
-            queue_packets: channel.queue_packets(direction.station),
-            offered_packets: counters.offered_packets + direction.dropped_by_rule,
-            delivered_packets: counters.delivered_packets,
-            dropped,
-            in_flight_packets: channel.in_flight(direction.station),
+        self.links.state(index)
+    }
+
+    /// The interfaces at the beginning and at the end of a link direction.
+    fn ends_of(&self, direction: usize) -> [usize; 2] {
+        let [a, b] = self.ends[direction / 2];
+        if direction.is_multiple_of(2) {
+            [a, b]
+        } else {
+            [b, a]
         }
     }
 
@@ -212,79 +168,68 @@ impl Network {
         packet: Packet,
         deadlines: &mut Deadlines,
     ) -> Option<Fate> {
-        let direction = &mut self.directions[index];
-        let interface = &mut self.interfaces[direction.from];
+        let [from, _] = self.ends_of(index);
+        let interface = &mut self.interfaces[from];
         if !interface.is_up() {
             interface.dropped_interface_down += 1;
-            let place = DropPlace::InterfaceDown {
-                interface: direction.from,
-            };
-            return Some(dropped(packet, place));
+            return Some(dropped(
+                packet,
+                DropPlace::InterfaceDown { interface: from },
+            ));
         }
         interface.sent += 1;
-        let lost = |reason| {
-            let place = DropPlace::Link {
-                direction: index,
-                reason,
-            };
-            Some(dropped(packet, place))
-        };
-        if self.links[index / 2].has_drop_rule {
-            direction.dropped_by_rule += 1;
-            return lost(DropReason::LinkDown);
-        }
-        let (number, station) = (direction.channel, direction.station);
-        let enqueued = self.carriers[number].channel.enqueue(now, station, packet);
-        self.schedule(now, number, deadlines);
+        let enqueued = self.links.offer(now, index, packet);
+        self.schedule(now, self.links.channel_of(index), deadlines);
         match enqueued {
             Enqueued::Queued => None,
-            Enqueued::Dropped(reason) => lost(reason),
+            Enqueued::Dropped(reason) => {
+                let place = DropPlace::Link {
+                    direction: index,
+                    reason,
+                };
+                Some(dropped(packet, place))
+            }
         }
     }
 
     /// Tells the event queue when a channel must be polled next.
     pub(in crate::sim) fn schedule(&self, now: Nanos, channel: usize, deadlines: &mut Deadlines) {
         // What a queue discipline dropped at an earlier instant comes out now.
-        let next = self.carriers[channel].channel.next_departure();
+        let next = self.links.next_departure(channel);
         let entity = EntityId(FIRST_CHANNEL + channel as u32);
         deadlines.set(entity, next.map(|at| at.max(now)));
     }
 
     /// Whether a channel has something to do up to `now`.
     pub(in crate::sim) fn is_due(&self, now: Nanos, channel: usize) -> bool {
-        let next = self.carriers[channel].channel.next_departure();
+        let next = self.links.next_departure(channel);
         next.is_some_and(|at| at <= now)
     }
 
     /// The next packet that leaves a channel up to `now`.
-    pub(in crate::sim) fn poll(&mut self, now: Nanos, channel: usize) -> Option<Output<Packet>> {
-        self.carriers[channel].channel.poll(now)
+    pub(in crate::sim) fn poll(&mut self, now: Nanos, channel: usize) -> Option<Arrival<Packet>> {
+        self.links.poll(now, channel)
     }
 
     /// Takes a packet that left a channel to where it goes; `None` if it goes on from there.
     pub(in crate::sim) fn handle(
         &mut self,
         now: Nanos,
-        channel: usize,
-        output: Output<Packet>,
+        arrival: Arrival<Packet>,
         deadlines: &mut Deadlines,
     ) -> Option<Fate> {
-        match output {
-            Output::Delivered {
-                station, packet, ..
+        match arrival {
+            Arrival::Delivered {
+                direction, packet, ..
             } => {
-                let direction = self.carriers[channel].directions[station.index()];
-                self.arrive(now, self.directions[direction].to, packet, deadlines)
+                let [_, to] = self.ends_of(direction);
+                self.arrive(now, to, packet, deadlines)
             }
-            Output::Dropped {
-                station,
+            Arrival::Dropped {
+                direction,
                 packet,
                 reason,
-                ..
-            } => {
-                let direction = self.carriers[channel].directions[station.index()];
-                Some(dropped(packet, DropPlace::Link { direction, reason }))
-            }
+            } => Some(dropped(packet, DropPlace::Link { direction, reason })),
         }
     }
 
@@ -306,17 +251,6 @@ impl Network {
         interface.received += 1;
         packet.hop += 1;
         self.go_on(now, packet, deadlines)
-    }
-}
-
-impl Link {
-    /// The direction with the delay that it has under this seed.
-    fn varied(&self, direction: &Direction) -> Direction {
-        let delay = u128::from(direction.delay_ns) * u128::from(self.delay_ppm) / 1_000_000;
-        Direction {
-            delay_ns: delay as Nanos,
-            ..direction.clone()
-        }
     }
 }
 

@@ -1,0 +1,366 @@
+//! What the emulator's thread works on: devices, the links between them, and the record of both.
+
+use std::io::{self, ErrorKind};
+
+use netlab::link::Enqueued;
+use netlab::links::{Arrival, LinkState, Links};
+use netlab::resolved::{Action, Direction, Experiment, InvalidDirection, LinkDownBy, Loss};
+use netlab::time::Nanos;
+use rustix::io::Errno;
+
+use super::captures::Captures;
+use super::frame::Frame;
+use super::lateness::{Lateness, LatenessSummary};
+use crate::{Clock, Device, LiveError};
+
+/// The largest super-packet with its headers.
+const LARGEST_READ_BYTES: usize = (1 << 16) + 64;
+/// Packets taken from one device before the others, and what is due, have their turn.
+const PACKETS_PER_TURN: usize = 64;
+/// Buffers kept for later packets.
+const SPARE_BUFFERS: usize = 1 << 14;
+/// Buffers of super-packets are not kept: they would fill the memory.
+const LARGEST_SPARE_BYTES: usize = 1 << 14;
+
+/// A device and what passed through it.
+struct Port {
+    device: Device,
+    /// The link direction that begins here.
+    outgoing: usize,
+    is_captured: bool,
+    state: InterfaceState,
+}
+
+/// What an interface has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceState {
+    /// Packets that the host gave to it.
+    pub sent: u64,
+    /// Packets that it gave to the host.
+    pub received: u64,
+    /// Packets that came while it was down.
+    pub dropped_interface_down: u64,
+}
+
+/// What a link direction has counted, and how late it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DirectionState {
+    /// Counters and gauges of the link model.
+    pub link: LinkState,
+    /// Mean lateness of the deliveries since the last state, in seconds; `None` if there were none.
+    pub late_s: Option<f64>,
+}
+
+/// A moment of the network.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NetworkState {
+    /// Directions 2k and 2k + 1 are forward and backward of link k.
+    pub directions: Vec<DirectionState>,
+    /// By index in the experiment.
+    pub interfaces: Vec<InterfaceState>,
+}
+
+/// Everything behind the emulator's lock.
+pub(super) struct Fabric {
+    pub(super) clock: Clock,
+    links: Links<Frame>,
+    link_ids: Vec<String>,
+    ports: Vec<Port>,
+    /// By direction: the port at its end.
+    ends: Vec<usize>,
+    /// By channel: when it must be looked at.
+    due: Vec<Option<Nanos>>,
+    lateness: Vec<Lateness>,
+    /// The longest that the thread read nothing.
+    pub(super) longest_standstill: Nanos,
+    captures: Option<Captures>,
+    spare: Vec<Vec<u8>>,
+    scratch: Vec<u8>,
+    pub(super) failure: Option<String>,
+    pub(super) is_over: bool,
+}
+
+impl Fabric {
+    /// `devices` are by the index of their interface in the experiment.
+    pub(super) fn new(
+        experiment: &Experiment,
+        seed: u64,
+        devices: Vec<Device>,
+        clock: Clock,
+    ) -> Result<Self, LiveError> {
+        let links = Links::new(experiment, seed)?;
+        let interface = |id: &String| {
+            let mut interfaces = experiment.interfaces.iter();
+            interfaces.position(|interface| interface.id == *id)
+        };
+        let ends = experiment.links.iter().flat_map(|link| [&link.b, &link.a]);
+        let ends: Vec<usize> = ends.filter_map(interface).collect();
+        let ports = devices.into_iter().enumerate();
+        let ports = ports.map(|(index, device)| Port {
+            device,
+            // The direction that ends at the other side of the same link.
+            outgoing: ends
+                .iter()
+                .position(|end| *end == index)
+                .map_or(0, |d| d ^ 1),
+            is_captured: experiment
+                .measure
+                .captures
+                .contains(&experiment.interfaces[index].id),
+            state: InterfaceState::default(),
+        });
+        let mut fabric = Self {
+            clock,
+            due: vec![None; links.channel_count()],
+            links,
+            link_ids: experiment
+                .links
+                .iter()
+                .map(|link| link.id.clone())
+                .collect(),
+            ports: ports.collect(),
+            lateness: vec![Lateness::new(); ends.len()],
+            ends,
+            longest_standstill: 0,
+            captures: None,
+            spare: Vec::new(),
+            scratch: vec![0; LARGEST_READ_BYTES],
+            failure: None,
+            is_over: false,
+        };
+        for (index, link) in experiment.links.iter().enumerate() {
+            fabric.choose_super_packets(index, &link.forward, &link.backward)?;
+        }
+        Ok(fabric)
+    }
+
+    pub(super) fn devices(&self) -> impl Iterator<Item = &Device> {
+        self.ports.iter().map(|port| &port.device)
+    }
+
+    /// Super-packets pass only where nothing is done packet by packet.
+    fn choose_super_packets(
+        &mut self,
+        link: usize,
+        forward: &Direction,
+        backward: &Direction,
+    ) -> Result<(), LiveError> {
+        let directions = [2 * link, 2 * link + 1];
+        let [one, other] = directions.map(|direction| self.links.channel_of(direction));
+        let is_on_medium = one == other;
+        let ends = directions.map(|direction| self.ends[direction]);
+        let is_captured = ends.iter().any(|end| self.ports[*end].is_captured);
+        let on = !is_on_medium && !is_captured && is_unshaped(forward) && is_unshaped(backward);
+        for end in ends {
+            let chosen = self.ports[end].device.set_super_packets(on);
+            chosen.map_err(LiveError::while_("setting a device's super-packets"))?;
+        }
+        Ok(())
+    }
+
+    /// Back to time 0 of a new clock: links empty and as described, counters at 0.
+    pub(super) fn restart(&mut self, clock: Clock, captures: Option<Captures>) {
+        self.clock = clock;
+        self.links.reset();
+        self.due.fill(None);
+        for port in &mut self.ports {
+            port.state = InterfaceState::default();
+        }
+        for lateness in &mut self.lateness {
+            *lateness = Lateness::new();
+        }
+        self.longest_standstill = 0;
+        self.captures = captures;
+    }
+
+    /// When the next packet is due on any link.
+    pub(super) fn next_due(&self) -> Option<Nanos> {
+        self.due.iter().flatten().min().copied()
+    }
+
+    /// Takes what a device's host has sent, up to a limit, and offers it to the link.
+    pub(super) fn read_from(&mut self, port: usize) {
+        let direction = self.ports[port].outgoing;
+        for _ in 0..PACKETS_PER_TURN {
+            let bytes = match self.ports[port].device.read(&mut self.scratch) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                // A device that is down has nothing to read.
+                Err(error) if is_down(&error) => break,
+                Err(error) => {
+                    self.fail(format!("reading from a device: {error}"));
+                    break;
+                }
+            };
+            let now = self.clock.now();
+            let frame = self.frame(port, bytes);
+            self.ports[port].state.sent += 1;
+            self.capture(port, now, true, &frame);
+            // One that is dropped at once is counted by the link, and takes its buffer with it.
+            let _: Enqueued = self.links.offer(now, direction, frame);
+        }
+        self.look_again(self.links.channel_of(direction));
+    }
+
+    fn frame(&mut self, port: usize, bytes: usize) -> Frame {
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(&self.scratch[..bytes]);
+        Frame {
+            bytes: buffer,
+            layer: self.ports[port].device.layer(),
+        }
+    }
+
+    fn capture(&self, port: usize, at: Nanos, is_sent: bool, frame: &Frame) {
+        if let (Some(captures), true) = (&self.captures, self.ports[port].is_captured) {
+            captures.add(port, at, is_sent, frame.packet());
+        }
+    }
+
+    /// Hands out everything that is due.
+    pub(super) fn deliver_due(&mut self) {
+        let now = self.clock.now();
+        for channel in 0..self.due.len() {
+            if self.due[channel].is_some_and(|due| due <= now) {
+                self.deliver_from(channel, now);
+            }
+        }
+    }
+
+    fn deliver_from(&mut self, channel: usize, now: Nanos) {
+        while let Some(arrival) = self.links.poll(now, channel) {
+            match arrival {
+                Arrival::Delivered {
+                    direction,
+                    packet,
+                    at,
+                } => {
+                    self.deliver(direction, &packet, at);
+                    self.keep(packet);
+                }
+                Arrival::Dropped { packet, .. } => self.keep(packet),
+            }
+        }
+        self.look_again(channel);
+    }
+
+    fn deliver(&mut self, direction: usize, frame: &Frame, at: Nanos) {
+        let port = self.ends[direction];
+        match self.ports[port].device.write(&frame.bytes) {
+            Ok(()) => {
+                let now = self.clock.now();
+                self.lateness[direction].record(now.saturating_sub(at));
+                self.ports[port].state.received += 1;
+                self.capture(port, now, false, frame);
+            }
+            Err(error) if is_down(&error) => self.ports[port].state.dropped_interface_down += 1,
+            Err(error) => self.fail(format!("writing to a device: {error}")),
+        }
+    }
+
+    fn keep(&mut self, frame: Frame) {
+        if self.spare.len() < SPARE_BUFFERS && frame.bytes.capacity() <= LARGEST_SPARE_BYTES {
+            self.spare.push(frame.bytes);
+        }
+    }
+
+    fn look_again(&mut self, channel: usize) {
+        self.due[channel] = self.links.next_departure(channel);
+    }
+
+    fn fail(&mut self, why: String) {
+        self.failure.get_or_insert(why);
+        self.is_over = true;
+    }
+
+    /// Carries out an action on a link; others are not its matter.
+    pub(super) fn apply(&mut self, action: &Action) -> Result<(), LiveError> {
+        let now = self.clock.now();
+        match action {
+            Action::LinkDown { link, by } => self.set_link_up(now, link, *by, false),
+            Action::LinkUp { link, by } => self.set_link_up(now, link, *by, true),
+            Action::SetLink {
+                link,
+                forward,
+                backward,
+            } => self.set_link(now, link, forward, backward)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn set_link_up(&mut self, now: Nanos, link: &str, by: LinkDownBy, up: bool) {
+        let link = self.link(link);
+        match by {
+            LinkDownBy::Cut => self.links.set_up(now, link, up),
+            LinkDownBy::DropRule => self.links.set_drop_rule(link, !up),
+            LinkDownBy::PortDown => {}
+        }
+        self.look_again_at_link(link);
+    }
+
+    fn set_link(
+        &mut self,
+        now: Nanos,
+        link: &str,
+        forward: &Direction,
+        backward: &Direction,
+    ) -> Result<(), LiveError> {
+        let link = self.link(link);
+        let reconfigured: Result<(), InvalidDirection> =
+            self.links.reconfigure(now, link, forward, backward);
+        reconfigured?;
+        self.look_again_at_link(link);
+        self.choose_super_packets(link, forward, backward)
+    }
+
+    fn look_again_at_link(&mut self, link: usize) {
+        for direction in [2 * link, 2 * link + 1] {
+            self.look_again(self.links.channel_of(direction));
+        }
+    }
+
+    fn link(&self, id: &str) -> usize {
+        let place = self.link_ids.iter().position(|link| link == id);
+        place.expect("actions of valid experiments name their links")
+    }
+
+    /// Counters and gauges as of now.
+    pub(super) fn state(&mut self) -> NetworkState {
+        self.links.advance(self.clock.now());
+        let directions = self.lateness.iter_mut().enumerate();
+        let directions = directions.map(|(index, lateness)| DirectionState {
+            link: self.links.state(index),
+            late_s: lateness.take_recent_mean_s(),
+        });
+        NetworkState {
+            directions: directions.collect(),
+            interfaces: self.ports.iter().map(|port| port.state).collect(),
+        }
+    }
+
+    /// How late each direction was, and whether that is too late.
+    pub(super) fn lateness(&self) -> Vec<(LatenessSummary, bool)> {
+        let all = self.lateness.iter();
+        all.map(|lateness| (lateness.summary(), lateness.is_beyond_bound()))
+            .collect()
+    }
+
+    pub(super) fn take_captures(&mut self) -> Option<Captures> {
+        self.captures.take()
+    }
+}
+
+/// Nothing depends on how large a packet is or in which order packets come.
+fn is_unshaped(direction: &Direction) -> bool {
+    direction.rate_bps.is_none()
+        && direction.trace.is_none()
+        && direction.jitter_ns == 0
+        && matches!(direction.loss, Loss::None {})
+}
+
+fn is_down(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::IO.raw_os_error())
+}

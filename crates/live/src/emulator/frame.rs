@@ -1,0 +1,59 @@
+//! What travels over an emulated link: bytes as a device gave them.
+
+use std::hash::Hasher;
+
+use netlab::link::Packet;
+use netlab::resolved::Layer;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::device::VIRTIO_HEADER_BYTES;
+
+const ETHERNET_HEADER_BYTES: usize = 14;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// A packet, in a buffer that is used again.
+#[derive(Debug)]
+pub(super) struct Frame {
+    /// The header of the device, then the packet.
+    pub(super) bytes: Vec<u8>,
+    pub(super) layer: Layer,
+}
+
+impl Frame {
+    /// As a capture shows it.
+    pub(super) fn packet(&self) -> &[u8] {
+        &self.bytes[VIRTIO_HEADER_BYTES.min(self.bytes.len())..]
+    }
+
+    fn ip(&self) -> &[u8] {
+        let skipped = match self.layer {
+            Layer::Two => ETHERNET_HEADER_BYTES,
+            Layer::Three => 0,
+        };
+        self.packet().get(skipped..).unwrap_or_default()
+    }
+}
+
+impl Packet for Frame {
+    fn ip_bytes(&self) -> u32 {
+        self.ip().len() as u32
+    }
+
+    /// Over protocol, addresses and, where the first fragment shows them, ports.
+    fn flow_hash(&self) -> u64 {
+        let ip = self.ip();
+        let (protocol, addresses, header_bytes) = match ip.first().map(|byte| byte >> 4) {
+            Some(4) => (ip.get(9), ip.get(12..20), usize::from(ip[0] & 15) * 4),
+            Some(6) => (ip.get(6), ip.get(8..40), 40),
+            _ => (None, None, 0),
+        };
+        let mut hasher = Xxh3::new();
+        hasher.write(addresses.unwrap_or(ip));
+        if let Some(&protocol @ (TCP | UDP)) = protocol {
+            hasher.write_u8(protocol);
+            hasher.write(ip.get(header_bytes..header_bytes + 4).unwrap_or_default());
+        }
+        hasher.finish()
+    }
+}

@@ -1,0 +1,222 @@
+//! Connections: one host opens, the other one accepts, and then each end does its part.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use netlab::time::Nanos;
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with, bind, connect, sockopt};
+
+use super::StreamEnd;
+use super::record::Journal;
+use super::sockets::{Addresses, Registered, Registry, set_nodelay};
+use super::worker::{Task, Turn, Wait};
+use crate::Clock;
+
+/// Accepted in one turn.
+const ACCEPTS_PER_TURN: usize = 64;
+/// How long a host that is out of descriptors waits before it accepts again.
+const ACCEPT_AGAIN: Nanos = 10_000_000;
+
+/// What one end does with its connection.
+pub(super) trait End: Send {
+    /// Goes on; `None` when there is nothing left to do.
+    ///
+    /// # Errors
+    /// The connection broke.
+    fn advance(&mut self, socket: BorrowedFd<'_>, clock: Clock) -> io::Result<Option<Wait>>;
+}
+
+/// What a system call on a non-blocking socket brought.
+pub(super) enum Progress<T> {
+    Done(T),
+    MustWait,
+}
+
+/// Tells "not now" from failures. An interrupted call is repeated at the next turn.
+pub(super) fn progress<T>(result: rustix::io::Result<T>) -> io::Result<Progress<T>> {
+    match result {
+        Ok(value) => Ok(Progress::Done(value)),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(Progress::MustWait),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// To what the connections of a flow belong.
+#[derive(Clone)]
+pub(super) struct Owner {
+    pub(super) flow: usize,
+    /// The end that these connections have here.
+    pub(super) end: StreamEnd,
+    pub(super) registry: Arc<Registry>,
+}
+
+impl Owner {
+    fn register(&self, socket: OwnedFd) -> Registered {
+        self.registry.add(self.flow, self.end, socket)
+    }
+}
+
+/// A connection that stands.
+struct Connection {
+    socket: Registered,
+    end: Box<dyn End>,
+    journal: Arc<dyn Journal>,
+}
+
+impl Connection {
+    fn advance(&mut self, clock: Clock) -> Option<Wait> {
+        match self.end.advance(self.socket.as_fd(), clock) {
+            Ok(wait) => wait,
+            Err(error) => {
+                self.journal.note_failure(error.to_string());
+                None
+            }
+        }
+    }
+}
+
+impl Task for Connection {
+    fn advance(&mut self, turn: &mut Turn) -> Option<Wait> {
+        Connection::advance(self, turn.clock)
+    }
+
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+}
+
+/// Opens a connection at its time.
+pub(super) struct Opener {
+    at: Nanos,
+    addresses: Addresses,
+    owner: Owner,
+    journal: Arc<dyn Journal>,
+    /// What becomes a connection. It is there from the beginning, so that what can fail early does.
+    prepared: Option<(OwnedFd, Box<dyn End>)>,
+    is_connecting: bool,
+}
+
+impl Opener {
+    pub(super) fn new(
+        at: Nanos,
+        addresses: Addresses,
+        owner: Owner,
+        journal: Arc<dyn Journal>,
+        socket: OwnedFd,
+        end: Box<dyn End>,
+    ) -> Self {
+        Self {
+            at,
+            addresses,
+            owner,
+            journal,
+            prepared: Some((socket, end)),
+            is_connecting: false,
+        }
+    }
+
+    /// Calls connect, from the address of the primary path.
+    fn connect(&self, socket: &OwnedFd) -> io::Result<()> {
+        bind(socket, &SocketAddr::new(self.addresses.source, 0))?;
+        match connect(socket, &self.addresses.target) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn fail(&self, error: io::Error) -> Option<Wait> {
+        let Addresses { source, target } = self.addresses;
+        let error = format!("connecting from {source} to {target}: {error}");
+        self.journal.note_failure(error);
+        None
+    }
+}
+
+impl Task for Opener {
+    fn advance(&mut self, turn: &mut Turn) -> Option<Wait> {
+        let now = turn.clock.now();
+        if now < self.at {
+            return Some(Wait::until(self.at));
+        }
+        let (socket, end) = self.prepared.take()?;
+        if !self.is_connecting {
+            self.is_connecting = true;
+            self.journal.note_connecting(now);
+            if let Err(error) = self.connect(&socket) {
+                return self.fail(error);
+            }
+            self.prepared = Some((socket, end));
+            return Some(Wait::writable());
+        }
+        match sockopt::socket_error(&socket) {
+            Err(error) | Ok(Err(error)) => return self.fail(error.into()),
+            Ok(Ok(())) => {}
+        }
+        self.journal.note_established(now);
+        turn.spawned.push(Box::new(Connection {
+            socket: self.owner.register(socket),
+            end,
+            journal: Arc::clone(&self.journal),
+        }));
+        None
+    }
+
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        let (socket, _) = self.prepared.as_ref()?;
+        Some(socket.as_fd())
+    }
+}
+
+/// What is done with an accepted connection; `None` for one that nobody expects.
+pub(super) type MakeEnd = Box<dyn FnMut() -> Option<Box<dyn End>> + Send>;
+
+/// Accepts connections.
+pub(super) struct Acceptor {
+    pub(super) listener: OwnedFd,
+    pub(super) owner: Owner,
+    pub(super) journal: Arc<dyn Journal>,
+    pub(super) make_end: MakeEnd,
+}
+
+impl Acceptor {
+    fn take_up(&mut self, socket: OwnedFd, turn: &mut Turn) {
+        let Some(end) = (self.make_end)() else {
+            return;
+        };
+        if let Err(error) = set_nodelay(&socket) {
+            self.journal.note_failure(format!("accepting: {error}"));
+            return;
+        }
+        turn.spawned.push(Box::new(Connection {
+            socket: self.owner.register(socket),
+            end,
+            journal: Arc::clone(&self.journal),
+        }));
+    }
+}
+
+impl Task for Acceptor {
+    fn advance(&mut self, turn: &mut Turn) -> Option<Wait> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        for _ in 0..ACCEPTS_PER_TURN {
+            match accept_with(&self.listener, flags) {
+                Ok(socket) => self.take_up(socket, turn),
+                Err(Errno::AGAIN) => break,
+                // The one that was next went away before it was accepted.
+                Err(Errno::CONNABORTED | Errno::INTR) => {}
+                Err(error) => {
+                    self.journal.note_failure(format!("accepting: {error}"));
+                    return Some(Wait::until(turn.clock.now() + ACCEPT_AGAIN));
+                }
+            }
+        }
+        Some(Wait::readable())
+    }
+
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.listener.as_fd())
+    }
+}

@@ -1,0 +1,204 @@
+//! Applications over the sockets of real hosts.
+//!
+//! Each end of a flow lives in a thread in its host. No call blocks but one wait per thread, which a stop ends at once.
+
+mod connection;
+mod datagrams;
+mod pacing;
+mod plan;
+mod probe;
+mod record;
+mod request_response;
+mod short_flows;
+mod sockets;
+mod stream;
+mod unit_header;
+mod worker;
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use netlab::resolved::Experiment;
+use netlab::samples::Unit;
+use netlab::time::Nanos;
+
+use self::plan::Plan;
+use self::record::{FlowRecord, ProbeRecord};
+use self::sockets::Registry;
+use self::worker::Workers;
+use crate::{Clock, LiveError, NetworkNamespace};
+
+pub use self::plan::{port_of_flow, why_refused};
+pub use self::unit_header::UNIT_HEADER_BYTES;
+
+/// Counters of a flow, both ends together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounters {
+    /// Payload that the sender's kernel took.
+    pub bytes_sent: u64,
+    /// Payload that the receiver got.
+    pub bytes_received: u64,
+    /// Payload that the receiver got in order: all of it.
+    pub bytes_in_order: u64,
+    /// Datagrams and probes sent.
+    pub packets_sent: u64,
+    /// Datagrams and probes received.
+    pub packets_received: u64,
+}
+
+/// What became of a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowResult {
+    /// When connect was called, or the first datagram sent; when that was to be if it never was.
+    pub start_ns: Nanos,
+    /// When its (first) connection stood at the opener; `None` for UDP.
+    pub established_ns: Option<Nanos>,
+    /// When the last byte of a finite flow arrived.
+    pub end_ns: Option<Nanos>,
+    /// Payload that the receiver got.
+    pub bytes: u64,
+    /// Why it could not go on.
+    pub error: Option<String>,
+}
+
+/// Counters of a probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProbeCounters {
+    /// Probes sent.
+    pub sent: u64,
+    /// Probes answered.
+    pub answered: u64,
+    /// Round-trip time of the last one answered.
+    pub last_rtt_ns: Option<Nanos>,
+}
+
+/// An answered probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeAnswer {
+    /// Place of the probe in [`Traffic::probe_names`].
+    pub probe: usize,
+    /// When the answer arrived.
+    pub time_ns: Nanos,
+    /// Time since the probe was sent.
+    pub rtt_ns: Nanos,
+}
+
+/// Which end of a connection: that which sends the flow's data, or that which receives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// Sends the data.
+    Sender,
+    /// Receives the data.
+    Receiver,
+}
+
+/// An end of a connection of a flow.
+#[derive(Clone, Debug)]
+pub struct FlowSocket {
+    /// Place of the flow among the experiment's.
+    pub flow: usize,
+    /// Which end it is.
+    pub end: StreamEnd,
+    /// Whether it is a socket for MPTCP; its connection may have fallen back to TCP.
+    pub is_mptcp: bool,
+    /// The socket. It may be shut down, but is not closed while somebody has it.
+    pub socket: Arc<OwnedFd>,
+}
+
+/// The traffic of a run, ready: every listener stands, and every thread is in its host.
+pub struct PreparedTraffic(Traffic);
+
+impl PreparedTraffic {
+    /// Lets the traffic begin. `clock` may have been started just before: its 0 is the flows' 0.
+    pub fn start(mut self, clock: Clock) -> Traffic {
+        self.0.workers.begin(clock);
+        self.0
+    }
+}
+
+/// The traffic of a run. Dropping it ends it.
+pub struct Traffic {
+    workers: Workers,
+    flows: Vec<Arc<FlowRecord>>,
+    probes: Vec<Arc<ProbeRecord>>,
+    probe_names: Vec<String>,
+    answers: Mutex<mpsc::Receiver<ProbeAnswer>>,
+    registry: Arc<Registry>,
+}
+
+impl Traffic {
+    /// Makes the threads and listeners of all flows that are not programs, and the probes of `measure`.
+    /// `namespace` gives that of a host; delivered data units go to `units`.
+    ///
+    /// # Errors
+    /// What [`why_refused`] says; a port that is taken; a protocol or congestion control that a host does not have.
+    pub fn prepare<'a>(
+        experiment: &Experiment,
+        seed: u64,
+        namespace: impl Fn(&str) -> &'a Arc<NetworkNamespace>,
+        units: mpsc::Sender<Unit>,
+    ) -> Result<PreparedTraffic, LiveError> {
+        let (answers_in, answers) = mpsc::channel();
+        let Plan {
+            groups,
+            flows,
+            probes,
+            probe_names,
+            registry,
+        } = Plan::new(experiment, seed, namespace, units, answers_in)?;
+        Ok(PreparedTraffic(Self {
+            workers: Workers::prepare(groups)?,
+            flows,
+            probes,
+            probe_names,
+            answers: Mutex::new(answers),
+            registry,
+        }))
+    }
+
+    /// Counters of the flows, in the experiment's order. Those of programs are 0.
+    pub fn flows(&self) -> Vec<FlowCounters> {
+        self.flows.iter().map(|flow| flow.counters()).collect()
+    }
+
+    /// Entity names of the probes: those of flows, then those of `measure`.
+    pub fn probe_names(&self) -> &[String] {
+        &self.probe_names
+    }
+
+    /// Counters of the probes, in the order of their names.
+    pub fn probes(&self) -> Vec<ProbeCounters> {
+        self.probes.iter().map(|probe| probe.counters()).collect()
+    }
+
+    /// The probes answered since the last call.
+    pub fn rtts(&self) -> Vec<ProbeAnswer> {
+        let answers = self.answers.lock();
+        let answers = answers.unwrap_or_else(PoisonError::into_inner);
+        answers.try_iter().collect()
+    }
+
+    /// The ends of connections that stand. Each is given at least once after its end, so that its last state can be read; the call after that closes it.
+    pub fn sockets(&self) -> Vec<FlowSocket> {
+        self.registry.sockets()
+    }
+
+    /// Whether there are flows that end by themselves and all have ended or failed.
+    pub fn flows_are_done(&self) -> bool {
+        let mut finite = self.flows.iter().filter(|flow| flow.is_finite()).peekable();
+        finite.peek().is_some() && finite.all(|flow| flow.is_over())
+    }
+
+    /// Ends all threads, whatever they wait for. Connections stay as they are until this is dropped, so that their last state can be read.
+    ///
+    /// # Errors
+    /// A thread had panicked.
+    pub fn stop(&mut self) -> Result<(), LiveError> {
+        self.workers.stop()
+    }
+
+    /// What became of the flows, in the experiment's order.
+    pub fn results(&self) -> Vec<FlowResult> {
+        self.flows.iter().map(|flow| flow.result()).collect()
+    }
+}

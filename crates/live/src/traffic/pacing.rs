@@ -1,0 +1,76 @@
+//! When pieces may be sent.
+
+use netlab::time::{NANOS_PER_SECOND, Nanos};
+
+/// Equal pieces at a constant rate, some of them ahead of time. Rounding never adds up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// Payload of a piece.
+    pub(super) piece_bytes: u64,
+    /// Payload rate.
+    pub(super) rate_bps: u64,
+    /// Pieces due within this time from the start are due at the start.
+    pub(super) ahead: Nanos,
+}
+
+impl Pace {
+    /// When piece `number` is due, counted from the start.
+    pub(super) fn due(&self, number: u64) -> Nanos {
+        let at = u128::from(number) * self.work() / u128::from(self.rate_bps);
+        Nanos::try_from(at)
+            .unwrap_or(Nanos::MAX)
+            .saturating_sub(self.ahead)
+    }
+
+    /// How many pieces are due at `after_start`.
+    pub(super) fn due_by(&self, after_start: Nanos) -> u64 {
+        let elapsed = u128::from(after_start) + u128::from(self.ahead);
+        // The largest number with due(number) <= after_start, and piece 0.
+        let last = ((elapsed + 1) * u128::from(self.rate_bps) - 1) / self.work();
+        u64::try_from(last).map_or(u64::MAX, |last| last.saturating_add(1))
+    }
+
+    /// How many pieces are due before `duration`.
+    pub(super) fn within(&self, duration: Nanos) -> u64 {
+        duration.checked_sub(1).map_or(0, |last| self.due_by(last))
+    }
+
+    /// Bits of a piece, times the nanoseconds of a second.
+    fn work(&self) -> u128 {
+        u128::from(self.piece_bytes) * 8 * u128::from(NANOS_PER_SECOND)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_due_when_the_rate_says() {
+        let pace = Pace {
+            piece_bytes: 1000,
+            rate_bps: 3_000_000,
+            ahead: 0,
+        };
+        assert_eq!(pace.due(0), 0);
+        assert_eq!(pace.due(3), 8_000_000);
+        for number in 0..1000 {
+            let due = pace.due(number);
+            assert_eq!(pace.due_by(due), number + 1, "{number}");
+            assert_eq!(pace.within(due), number, "{number}");
+        }
+        assert_eq!(pace.within(1_000_000_000), 375);
+    }
+
+    #[test]
+    fn what_is_ahead_is_due_at_once() {
+        let pace = Pace {
+            piece_bytes: 1000,
+            rate_bps: 8_000_000,
+            ahead: 5_000_000,
+        };
+        assert_eq!(pace.due_by(0), 6);
+        assert_eq!(pace.due(5), 0);
+        assert_eq!(pace.due(6), 1_000_000);
+    }
+}

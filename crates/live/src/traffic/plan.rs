@@ -1,0 +1,618 @@
+//! From the description to threads, tasks and sockets.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, mpsc};
+
+use netlab::resolved::{Application, Experiment, Flow, FlowEnd, Interface, Path, Transport};
+use netlab::rng::Generator;
+use netlab::samples::Unit;
+use netlab::time::Nanos;
+use rustix::net::connect;
+
+use super::connection::{Acceptor, End, Opener, Owner};
+use super::datagrams::{DatagramReceiver, DatagramSender};
+use super::pacing::Pace;
+use super::probe::{DatagramEcho, DatagramProbe, ProbeTimes, StreamEcho, StreamProbe};
+use super::record::{FlowRecord, ProbeRecord};
+use super::request_response::{Requester, Responder, Sizes};
+use super::short_flows::{Intervals, TransferStarter, accepted_end};
+use super::sockets::{
+    Addresses, Registry, StreamKind, datagram_echo, datagram_receiver, datagram_sender, listener,
+    stream_socket,
+};
+use super::stream::{Numbering, Shape, StreamReceiver, StreamSender};
+use super::unit_header::UNIT_HEADER_BYTES;
+use super::worker::{Group, Task};
+use super::{ProbeAnswer, StreamEnd};
+use crate::{LiveError, NetworkNamespace};
+
+/// The port of the first flow; the others follow, and then the probes of `measure`.
+const FIRST_PORT: usize = 5001;
+/// Payload of the probes that `measure` asks for; as in the simulator.
+const PROBE_BYTES: u32 = 64;
+/// Threads that send more often than this do not run before others: they could leave no time for them.
+const SHORTEST_PUNCTUAL: Nanos = 100_000;
+
+/// The port at which a flow is received.
+///
+/// # Errors
+/// There are more flows than ports.
+pub fn port_of_flow(index: usize) -> Result<u16, LiveError> {
+    u16::try_from(FIRST_PORT + index).map_err(|_| {
+        let most = usize::from(u16::MAX) - FIRST_PORT + 1;
+        LiveError::Failed(format!(
+            "flow or probe number {index} has no port: there are {most}"
+        ))
+    })
+}
+
+/// Why an application cannot run over a kernel's sockets as it is described; `None` if it can. Programs are not judged here.
+pub fn why_refused(experiment: &Experiment, flow: &Flow) -> Option<String> {
+    let header_bytes = UNIT_HEADER_BYTES as u64;
+    let too_small = |what: &str, bytes: u64| {
+        let why = format!(
+            "{what} of {bytes} bytes cannot carry the {header_bytes} bytes of its number and time; use at least {header_bytes}"
+        );
+        (bytes < header_bytes).then_some(why)
+    };
+    let not_zero =
+        |what: &str, value: u64| (value == 0).then(|| format!("{what} must be more than 0"));
+    let is_udp = flow.transport == Transport::Udp;
+    match flow.app {
+        Application::Cbr { size_bytes, .. } => too_small("a piece", size_bytes.into()),
+        Application::Probe { size_bytes, .. } => too_small("a probe", size_bytes.into()),
+        Application::Iperf3 { .. } | Application::Command { .. } => None,
+        _ if is_udp => Some(format!("{} needs a stream: tcp or mptcp", flow.app.kind())),
+        Application::Bulk { .. } => too_small("a data unit", experiment.measure.unit_bytes),
+        Application::Streaming { bitrate_bps, .. } => not_zero("the bit rate", bitrate_bps)
+            .or_else(|| too_small("a data unit", experiment.measure.unit_bytes)),
+        Application::RequestResponse {
+            request_bytes,
+            response_bytes,
+            ..
+        } => not_zero("the size of a request", request_bytes)
+            .or_else(|| not_zero("the size of a response", response_bytes)),
+        Application::ShortFlows {
+            bytes,
+            every_ns,
+            poisson_mean_ns,
+        } => too_small("a transfer", bytes).or_else(|| {
+            let interval = every_ns.or(poisson_mean_ns).unwrap_or(0);
+            not_zero("the time between two transfers", interval)
+        }),
+    }
+}
+
+/// Everything that a run's traffic consists of.
+pub(super) struct Plan {
+    /// By thread.
+    pub(super) groups: Vec<Group>,
+    pub(super) flows: Vec<Arc<FlowRecord>>,
+    pub(super) probes: Vec<Arc<ProbeRecord>>,
+    pub(super) probe_names: Vec<String>,
+    pub(super) registry: Arc<Registry>,
+}
+
+struct Planner<'e, N> {
+    experiment: &'e Experiment,
+    interfaces: BTreeMap<&'e str, &'e Interface>,
+    seed: u64,
+    namespace: N,
+    units: mpsc::Sender<Unit>,
+    answers: mpsc::Sender<ProbeAnswer>,
+    plan: Plan,
+}
+
+impl Plan {
+    pub(super) fn new<'a>(
+        experiment: &Experiment,
+        seed: u64,
+        namespace: impl Fn(&str) -> &'a Arc<NetworkNamespace>,
+        units: mpsc::Sender<Unit>,
+        answers: mpsc::Sender<ProbeAnswer>,
+    ) -> Result<Self, LiveError> {
+        let interfaces = experiment.interfaces.iter();
+        let mut planner = Planner {
+            experiment,
+            interfaces: interfaces
+                .map(|interface| (interface.id.as_str(), interface))
+                .collect(),
+            seed,
+            namespace,
+            units,
+            answers,
+            plan: Self {
+                groups: Vec::new(),
+                flows: Vec::new(),
+                probes: Vec::new(),
+                probe_names: Vec::new(),
+                registry: Arc::default(),
+            },
+        };
+        for (index, flow) in experiment.flows.iter().enumerate() {
+            planner.add_flow(index, flow)?;
+        }
+        if let Some(every) = experiment.measure.probe_rtt_ns {
+            planner.add_probes(every)?;
+        }
+        Ok(planner.plan)
+    }
+}
+
+/// Whether a flow ends by itself.
+fn is_finite(app: &Application) -> bool {
+    match app {
+        Application::Bulk { bytes, duration_ns } => bytes.is_some() || duration_ns.is_some(),
+        Application::RequestResponse {
+            count, duration_ns, ..
+        } => count.is_some() || duration_ns.is_some(),
+        Application::Cbr { duration_ns, .. } | Application::Probe { duration_ns, .. } => {
+            duration_ns.is_some()
+        }
+        Application::ShortFlows { .. }
+        | Application::Streaming { .. }
+        | Application::Iperf3 { .. }
+        | Application::Command { .. } => false,
+    }
+}
+
+impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
+    fn add_flow(&mut self, index: usize, flow: &Flow) -> Result<(), LiveError> {
+        if let Some(why) = why_refused(self.experiment, flow) {
+            return Err(LiveError::Failed(format!("flows.{}: {why}", flow.id)));
+        }
+        let later = Generator::new(self.seed, &format!("start/{}", flow.id))
+            .below(self.experiment.vary.start_ns);
+        let start = flow.start_ns + later;
+        let units = self.units.clone();
+        let record = FlowRecord::new(index, start, is_finite(&flow.app), units);
+        let record = Arc::new(record);
+        self.plan.flows.push(Arc::clone(&record));
+        match (&flow.app, flow.transport) {
+            (Application::Iperf3 { .. } | Application::Command { .. }, _) => Ok(()),
+            (
+                Application::Probe {
+                    every_ns,
+                    size_bytes,
+                    duration_ns,
+                },
+                Transport::Udp,
+            ) => {
+                let times = ProbeTimes {
+                    start,
+                    every: *every_ns,
+                    duration: *duration_ns,
+                };
+                let name = format!("probes.{}", flow.id);
+                let ends = self.datagram_ends(&flow.paths[0], port_of_flow(index)?)?;
+                let rtt_ns = flow.paths[0].rtt_ns;
+                let probe = self.probe(name);
+                let (sender, echo) =
+                    datagram_probe(ends, times, *size_bytes, rtt_ns, probe, Some(record));
+                let takes_times = *every_ns >= SHORTEST_PUNCTUAL;
+                self.add_end(flow, FlowEnd::From, takes_times, sender);
+                self.add_end(flow, FlowEnd::To, takes_times, echo);
+                Ok(())
+            }
+            (app, Transport::Udp) => self.add_datagrams(index, flow, app, record),
+            (_, Transport::Tcp | Transport::Mptcp) => self.add_stream(index, flow, record),
+        }
+    }
+
+    fn add_datagrams(
+        &mut self,
+        index: usize,
+        flow: &Flow,
+        app: &Application,
+        record: Arc<FlowRecord>,
+    ) -> Result<(), LiveError> {
+        let Application::Cbr {
+            rate_bps,
+            size_bytes,
+            duration_ns,
+        } = *app
+        else {
+            unreachable!("refused before");
+        };
+        let addresses = self.datagram_ends(&flow.paths[0], port_of_flow(index)?)?;
+        let rtt_ns = flow.paths[0].rtt_ns;
+        let pace = cbr_pace(rate_bps, size_bytes);
+        let count = duration_ns.map(|duration| pace.within(duration));
+        let sending = Arc::clone(&record);
+        let sender: MakeTask = Box::new(move || {
+            let socket = datagram_sender(addresses)?;
+            connect(&socket, &addresses.target).map_err(LiveError::while_(format!(
+                "sending to {}",
+                addresses.target
+            )))?;
+            Ok(Box::new(DatagramSender::new(sending, socket, pace, count)) as Box<dyn Task>)
+        });
+        let receiver: MakeTask = Box::new(move || {
+            let socket = datagram_receiver(addresses.target)?;
+            Ok(Box::new(DatagramReceiver::new(record, socket, rtt_ns)) as Box<dyn Task>)
+        });
+        let takes_times = pace.due(1) >= SHORTEST_PUNCTUAL;
+        self.add_end(flow, FlowEnd::From, takes_times, sender);
+        self.add_end(flow, FlowEnd::To, takes_times, receiver);
+        Ok(())
+    }
+
+    fn add_stream(
+        &mut self,
+        index: usize,
+        flow: &Flow,
+        record: Arc<FlowRecord>,
+    ) -> Result<(), LiveError> {
+        let ends = StreamFlow {
+            unit_bytes: self.experiment.measure.unit_bytes,
+            probe: match flow.app {
+                Application::Probe { .. } => Some(self.probe(format!("probes.{}", flow.id))),
+                _ => None,
+            },
+            app: flow.app.clone(),
+            record,
+        };
+        let (opener, acceptor) = match flow.opened_by {
+            FlowEnd::From => (FlowEnd::From, FlowEnd::To),
+            FlowEnd::To => (FlowEnd::To, FlowEnd::From),
+        };
+        let (local, remote) = self.addresses_of(&flow.paths[0])?;
+        let (source, target) = match opener {
+            FlowEnd::From => (local, remote),
+            FlowEnd::To => (remote, local),
+        };
+        let addresses = Addresses {
+            source,
+            target: SocketAddr::new(target, port_of_flow(index)?),
+        };
+        let accepting = self.accept(index, flow, ends.clone(), acceptor, addresses);
+        let opening = self.open(index, flow, ends, opener, addresses);
+        self.add_end(flow, acceptor, false, accepting);
+        self.add_end(flow, opener, false, opening);
+        Ok(())
+    }
+
+    fn kind(&self, flow: &Flow, side: FlowEnd) -> StreamKind {
+        let id = host_at(flow, side);
+        let host = self.experiment.hosts.iter().find(|host| host.id == *id);
+        let speaks_mptcp = host.is_some_and(|host| host.mptcp);
+        StreamKind {
+            is_mptcp: flow.transport == Transport::Mptcp && speaks_mptcp,
+            congestion_control: flow.cc.first().cloned().unwrap_or_default(),
+        }
+    }
+
+    fn owner(&self, index: usize, flow: &Flow, side: FlowEnd) -> Owner {
+        Owner {
+            flow: index,
+            end: stream_end(&flow.app, side),
+            registry: Arc::clone(&self.plan.registry),
+        }
+    }
+
+    fn accept(
+        &self,
+        index: usize,
+        flow: &Flow,
+        ends: StreamFlow,
+        side: FlowEnd,
+        addresses: Addresses,
+    ) -> MakeTask {
+        let kind = self.kind(flow, side);
+        let owner = self.owner(index, flow, side);
+        Box::new(move || {
+            let journal = Arc::clone(&ends.record);
+            let mut has_one = false;
+            Ok(Box::new(Acceptor {
+                listener: listener(addresses.target, &kind)?,
+                owner,
+                journal,
+                make_end: Box::new(move || ends.accepted(side, &mut has_one)),
+            }) as Box<dyn Task>)
+        })
+    }
+
+    fn open(
+        &self,
+        index: usize,
+        flow: &Flow,
+        ends: StreamFlow,
+        side: FlowEnd,
+        addresses: Addresses,
+    ) -> MakeTask {
+        let kind = self.kind(flow, side);
+        let owner = self.owner(index, flow, side);
+        let intervals = intervals(&flow.app, self.seed, &flow.id);
+        Box::new(move || {
+            let record = Arc::clone(&ends.record);
+            let at = record.scheduled_start();
+            // Of short flows this one only shows that it can be made.
+            let socket = stream_socket(addresses.source, &kind)?;
+            if let (Application::ShortFlows { bytes, .. }, Some(intervals)) = (&ends.app, intervals)
+            {
+                return Ok(Box::new(TransferStarter {
+                    flow: record,
+                    addresses,
+                    kind,
+                    owner,
+                    bytes: *bytes,
+                    intervals,
+                    next_at: at,
+                    started: 0,
+                }) as Box<dyn Task>);
+            }
+            let end = ends.end(side);
+            Ok(Box::new(Opener::new(at, addresses, owner, record, socket, end)) as Box<dyn Task>)
+        })
+    }
+
+    /// One probe for each path, however many flows use it; those of a host share a thread.
+    fn add_probes(&mut self, every: Nanos) -> Result<(), LiveError> {
+        let times = ProbeTimes {
+            start: 0,
+            every,
+            duration: None,
+        };
+        let mut probed = BTreeSet::new();
+        let mut by_host: BTreeMap<(&str, &str), Vec<MakeTask>> = BTreeMap::new();
+        let experiment = self.experiment;
+        for flow in &experiment.flows {
+            for path in &flow.paths {
+                if !probed.insert((&path.local, &path.remote)) {
+                    continue;
+                }
+                let port = port_of_flow(experiment.flows.len() + probed.len() - 1)?;
+                let ends = self.datagram_ends(path, port)?;
+                let probe = self.probe(format!("probes.{}-{}", path.local, path.remote));
+                let (sender, echo) =
+                    datagram_probe(ends, times, PROBE_BYTES, path.rtt_ns, probe, None);
+                let mut add = |host, what, task| {
+                    by_host.entry((host, what)).or_default().push(task);
+                };
+                add(&flow.from, "probes", sender);
+                add(&flow.to, "echoes", echo);
+            }
+        }
+        for ((host, what), tasks) in by_host {
+            let place = format!("{what} of host {host}");
+            self.add_group(host, place, every >= SHORTEST_PUNCTUAL, tasks);
+        }
+        Ok(())
+    }
+
+    fn probe(&mut self, name: String) -> Arc<ProbeRecord> {
+        let index = self.plan.probes.len();
+        let probe = Arc::new(ProbeRecord::new(index, self.answers.clone()));
+        self.plan.probes.push(Arc::clone(&probe));
+        self.plan.probe_names.push(name);
+        probe
+    }
+
+    /// Gives an end of a flow a thread of its own.
+    fn add_end(&mut self, flow: &Flow, side: FlowEnd, takes_times: bool, task: MakeTask) {
+        let host = host_at(flow, side);
+        let place = format!("flows.{} at host {host}", flow.id);
+        self.add_group(host, place, takes_times, vec![task]);
+    }
+
+    fn add_group(&mut self, host: &str, place: String, takes_times: bool, tasks: Vec<MakeTask>) {
+        let make = move || {
+            let tasks = tasks.into_iter().map(|make| make());
+            tasks
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| error.at(&place))
+        };
+        self.plan.groups.push(Group {
+            namespace: Arc::clone((self.namespace)(host)),
+            takes_times,
+            make: Box::new(make),
+        });
+    }
+
+    /// From the path's local interface to its remote one.
+    fn datagram_ends(&self, path: &Path, port: u16) -> Result<Addresses, LiveError> {
+        let (source, target) = self.addresses_of(path)?;
+        Ok(Addresses {
+            source,
+            target: SocketAddr::new(target, port),
+        })
+    }
+
+    /// Addresses of a path's local and remote interface: IPv4 if both have it, else IPv6.
+    fn addresses_of(&self, path: &Path) -> Result<(IpAddr, IpAddr), LiveError> {
+        let address = |id: &str, of: fn(&Interface) -> &Option<String>| {
+            let text = of(self.interfaces.get(id)?).as_deref()?;
+            let (address, _) = text.split_once('/')?;
+            address.parse::<IpAddr>().ok()
+        };
+        let pair = |of| Some((address(&path.local, of)?, address(&path.remote, of)?));
+        pair(|interface| &interface.ipv4)
+            .or_else(|| pair(|interface| &interface.ipv6))
+            .ok_or_else(|| {
+                let Path { local, remote, .. } = path;
+                LiveError::Failed(format!(
+                    "{local} and {remote} have no addresses of one family"
+                ))
+            })
+    }
+}
+
+type MakeTask = Box<dyn FnOnce() -> Result<Box<dyn Task>, LiveError> + Send>;
+
+fn host_at(flow: &Flow, side: FlowEnd) -> &str {
+    match side {
+        FlowEnd::From => &flow.from,
+        FlowEnd::To => &flow.to,
+    }
+}
+
+/// Which end of a flow sends its data. The data of requests and responses are the responses: they go to `from`.
+fn stream_end(app: &Application, side: FlowEnd) -> StreamEnd {
+    let asks = matches!(app, Application::RequestResponse { .. });
+    match (side, asks) {
+        (FlowEnd::From, false) | (FlowEnd::To, true) => StreamEnd::Sender,
+        (FlowEnd::To, false) | (FlowEnd::From, true) => StreamEnd::Receiver,
+    }
+}
+
+fn cbr_pace(rate_bps: u64, size_bytes: u32) -> Pace {
+    Pace {
+        piece_bytes: size_bytes.into(),
+        rate_bps,
+        ahead: 0,
+    }
+}
+
+fn intervals(app: &Application, seed: u64, flow: &str) -> Option<Intervals> {
+    match *app {
+        Application::ShortFlows {
+            every_ns: Some(every),
+            ..
+        } => Some(Intervals::Fixed(every)),
+        Application::ShortFlows {
+            poisson_mean_ns: Some(mean),
+            ..
+        } => Some(Intervals::Poisson {
+            mean,
+            generator: Generator::new(seed, &format!("short_flows/{flow}")),
+        }),
+        _ => None,
+    }
+}
+
+/// The two ends of a probe over UDP.
+fn datagram_probe(
+    addresses: Addresses,
+    times: ProbeTimes,
+    size_bytes: u32,
+    rtt_ns: Nanos,
+    probe: Arc<ProbeRecord>,
+    flow: Option<Arc<FlowRecord>>,
+) -> (MakeTask, MakeTask) {
+    let echoing = flow.clone();
+    let sender: MakeTask = Box::new(move || {
+        let socket = datagram_sender(addresses)?;
+        connect(&socket, &addresses.target)
+            .map_err(LiveError::while_(format!("probing {}", addresses.target)))?;
+        Ok(Box::new(DatagramProbe::new(
+            socket, times, probe, flow, size_bytes, rtt_ns,
+        )) as Box<dyn Task>)
+    });
+    let echo: MakeTask = Box::new(move || {
+        let socket = datagram_echo(addresses.target)?;
+        Ok(Box::new(DatagramEcho::new(socket, echoing)) as Box<dyn Task>)
+    });
+    (sender, echo)
+}
+
+/// A flow over connections: what its ends do.
+#[derive(Clone)]
+struct StreamFlow {
+    app: Application,
+    unit_bytes: u64,
+    record: Arc<FlowRecord>,
+    probe: Option<Arc<ProbeRecord>>,
+}
+
+impl StreamFlow {
+    /// What the accepting side does with a connection; a flow other than `short_flows` has one.
+    fn accepted(&self, side: FlowEnd, has_one: &mut bool) -> Option<Box<dyn End>> {
+        if let Application::ShortFlows { bytes, .. } = self.app {
+            let end = stream_end(&self.app, side);
+            return Some(accepted_end(&self.record, end, bytes));
+        }
+        (!std::mem::replace(has_one, true)).then(|| self.end(side))
+    }
+
+    fn end(&self, side: FlowEnd) -> Box<dyn End> {
+        let flow = Arc::clone(&self.record);
+        let start = flow.scheduled_start();
+        match self.app {
+            Application::Bulk { bytes, duration_ns } => {
+                let shape = Shape {
+                    unit_bytes: self.unit_bytes,
+                    bytes,
+                };
+                stream(flow, side, shape, duration_ns, None)
+            }
+            Application::Cbr {
+                rate_bps,
+                size_bytes,
+                duration_ns,
+            } => {
+                let pace = cbr_pace(rate_bps, size_bytes);
+                let shape = Shape {
+                    unit_bytes: size_bytes.into(),
+                    bytes: duration_ns
+                        .map(|duration| pace.within(duration).saturating_mul(size_bytes.into())),
+                };
+                stream(flow, side, shape, None, Some(pace))
+            }
+            Application::Streaming {
+                bitrate_bps,
+                startup_ns,
+            } => {
+                let shape = Shape {
+                    unit_bytes: self.unit_bytes,
+                    bytes: None,
+                };
+                let pace = Pace {
+                    piece_bytes: self.unit_bytes,
+                    rate_bps: bitrate_bps,
+                    ahead: startup_ns,
+                };
+                stream(flow, side, shape, None, Some(pace))
+            }
+            Application::RequestResponse {
+                request_bytes,
+                response_bytes,
+                count,
+                duration_ns,
+            } => {
+                let sizes = Sizes {
+                    request_bytes,
+                    response_bytes,
+                };
+                match side {
+                    FlowEnd::From => Box::new(Requester::new(flow, sizes, count, duration_ns)),
+                    FlowEnd::To => Box::new(Responder::new(flow, sizes)),
+                }
+            }
+            Application::Probe {
+                every_ns,
+                size_bytes,
+                duration_ns,
+            } => {
+                let times = ProbeTimes {
+                    start,
+                    every: every_ns,
+                    duration: duration_ns,
+                };
+                match (side, &self.probe) {
+                    (FlowEnd::From, Some(probe)) => {
+                        let probe = Arc::clone(probe);
+                        Box::new(StreamProbe::new(flow, probe, times, size_bytes))
+                    }
+                    _ => Box::new(StreamEcho::new(flow, size_bytes)),
+                }
+            }
+            Application::ShortFlows { .. }
+            | Application::Iperf3 { .. }
+            | Application::Command { .. } => unreachable!("they have no such connection"),
+        }
+    }
+}
+
+fn stream(
+    flow: Arc<FlowRecord>,
+    side: FlowEnd,
+    shape: Shape,
+    duration: Option<Nanos>,
+    pace: Option<Pace>,
+) -> Box<dyn End> {
+    match side {
+        FlowEnd::From => Box::new(StreamSender::new(flow, shape, duration, pace)),
+        FlowEnd::To => Box::new(StreamReceiver::new(flow, shape, Numbering::InOrder)),
+    }
+}

@@ -1,0 +1,138 @@
+//! Short transfers, each in a connection of its own. A transfer is a unit, from the call of connect to its last byte.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use netlab::rng::Generator;
+use netlab::time::Nanos;
+
+use super::StreamEnd;
+use super::connection::{End, Opener, Owner};
+use super::record::{FlowRecord, Journal};
+use super::sockets::{Addresses, StreamKind, stream_socket};
+use super::stream::{Numbering, Shape, StreamReceiver, StreamSender};
+use super::unit_header::UnitHeader;
+use super::worker::{Task, Turn, Wait};
+
+/// Transfers opened before other tasks of the thread have their turn.
+const TRANSFERS_PER_TURN: usize = 64;
+
+/// Times between starts.
+pub(super) enum Intervals {
+    Fixed(Nanos),
+    Poisson { mean: Nanos, generator: Generator },
+}
+
+impl Intervals {
+    fn next(&mut self) -> Nanos {
+        match self {
+            Self::Fixed(every) => *every,
+            Self::Poisson { mean, generator } => generator.exponential(*mean),
+        }
+    }
+}
+
+/// Tells a flow about one of its transfers.
+struct TransferJournal {
+    flow: Arc<FlowRecord>,
+    number: u64,
+}
+
+impl Journal for TransferJournal {
+    fn note_connecting(&self, now: Nanos) {
+        self.flow.note_connecting(now);
+    }
+
+    fn note_established(&self, now: Nanos) {
+        self.flow.note_established(now);
+    }
+
+    fn note_complete(&self, _at: Nanos) {}
+
+    fn note_failure(&self, error: String) {
+        let number = self.number;
+        self.flow
+            .note_failure(format!("transfer {number}: {error}"));
+    }
+}
+
+/// The end of the host that accepts transfers.
+pub(super) fn accepted_end(flow: &Arc<FlowRecord>, end: StreamEnd, bytes: u64) -> Box<dyn End> {
+    let flow = Arc::clone(flow);
+    match end {
+        StreamEnd::Receiver => receiver(flow, bytes, Numbering::AsSent),
+        StreamEnd::Sender => {
+            // The other end knows better.
+            let header = UnitHeader {
+                number: 0,
+                sent_ns: 0,
+            };
+            Box::new(StreamSender::of_one_unit(flow, bytes, header))
+        }
+    }
+}
+
+fn receiver(flow: Arc<FlowRecord>, bytes: u64, numbering: Numbering) -> Box<dyn End> {
+    let shape = Shape {
+        unit_bytes: bytes,
+        bytes: Some(bytes),
+    };
+    Box::new(StreamReceiver::new(flow, shape, numbering))
+}
+
+/// Opens a connection at each start of a transfer.
+pub(super) struct TransferStarter {
+    pub(super) flow: Arc<FlowRecord>,
+    pub(super) addresses: Addresses,
+    pub(super) kind: StreamKind,
+    pub(super) owner: Owner,
+    pub(super) bytes: u64,
+    pub(super) intervals: Intervals,
+    pub(super) next_at: Nanos,
+    pub(super) started: u64,
+}
+
+impl TransferStarter {
+    fn start(&mut self, turn: &mut Turn) {
+        let now = turn.clock.now();
+        let number = self.started;
+        let journal = Arc::new(TransferJournal {
+            flow: Arc::clone(&self.flow),
+            number,
+        });
+        let socket = match stream_socket(self.addresses.source, &self.kind) {
+            Ok(socket) => socket,
+            Err(error) => return journal.note_failure(error.to_string()),
+        };
+        let header = UnitHeader {
+            number,
+            sent_ns: now,
+        };
+        let flow = Arc::clone(&self.flow);
+        let end: Box<dyn End> = match self.owner.end {
+            StreamEnd::Sender => Box::new(StreamSender::of_one_unit(flow, self.bytes, header)),
+            StreamEnd::Receiver => receiver(flow, self.bytes, Numbering::Known(header)),
+        };
+        let owner = self.owner.clone();
+        let opener = Opener::new(now, self.addresses, owner, journal, socket, end);
+        turn.spawned.push(Box::new(opener));
+    }
+}
+
+impl Task for TransferStarter {
+    fn advance(&mut self, turn: &mut Turn) -> Option<Wait> {
+        for _ in 0..TRANSFERS_PER_TURN {
+            if turn.clock.now() < self.next_at {
+                break;
+            }
+            self.start(turn);
+            self.started += 1;
+            self.next_at = self.next_at.saturating_add(self.intervals.next());
+        }
+        Some(Wait::until(self.next_at))
+    }
+
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}

@@ -1,0 +1,370 @@
+//! A byte stream in data units, from one end to the other: bulk, constant bit rate and streaming.
+
+use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use netlab::time::Nanos;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg, shutdown};
+
+use super::connection::{End, Progress, progress};
+use super::pacing::Pace;
+use super::record::{FlowRecord, Journal};
+use super::unit_header::{UNIT_HEADER_BYTES, UnitHeader};
+use super::worker::Wait;
+use crate::Clock;
+
+/// Offered to the kernel in one call.
+const BYTES_PER_CALL: u64 = 128 * 1024;
+/// Units in one call; each takes up to two of the 1024 slices that a call may have.
+const UNITS_PER_CALL: u64 = 128;
+/// Calls before other tasks of the thread have their turn.
+const CALLS_PER_TURN: usize = 16;
+
+/// What units carry besides their headers.
+pub(super) static PATTERN: [u8; BYTES_PER_CALL as usize] = [b'm'; BYTES_PER_CALL as usize];
+
+/// How a stream is cut, and how much of it there is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Bytes of a unit; the last one may be shorter.
+    pub(super) unit_bytes: u64,
+    /// Bytes in all; `None` is without end.
+    pub(super) bytes: Option<u64>,
+}
+
+impl Shape {
+    /// Where a unit that begins at `begin` ends.
+    fn end_of_unit(self, begin: u64) -> u64 {
+        let end = begin.saturating_add(self.unit_bytes);
+        self.bytes.map_or(end, |bytes| end.min(bytes))
+    }
+}
+
+/// Sends a stream.
+pub(super) struct StreamSender {
+    flow: Arc<FlowRecord>,
+    shape: Shape,
+    /// How long after the flow's start it hands data over.
+    duration: Option<Nanos>,
+    pace: Option<Pace>,
+    /// The header of a stream that is one unit and was begun elsewhere.
+    given: Option<UnitHeader>,
+    sent: u64,
+    /// Of the unit that is partly sent.
+    header: [u8; UNIT_HEADER_BYTES],
+    has_shut_down: bool,
+}
+
+impl StreamSender {
+    pub(super) fn new(
+        flow: Arc<FlowRecord>,
+        shape: Shape,
+        duration: Option<Nanos>,
+        pace: Option<Pace>,
+    ) -> Self {
+        Self {
+            flow,
+            shape,
+            duration,
+            pace,
+            given: None,
+            sent: 0,
+            header: [0; UNIT_HEADER_BYTES],
+            has_shut_down: false,
+        }
+    }
+
+    /// Sends one unit that calls itself `header`.
+    pub(super) fn of_one_unit(flow: Arc<FlowRecord>, bytes: u64, header: UnitHeader) -> Self {
+        let shape = Shape {
+            unit_bytes: bytes,
+            bytes: Some(bytes),
+        };
+        Self {
+            given: Some(header),
+            ..Self::new(flow, shape, None, None)
+        }
+    }
+
+    fn deadline(&self) -> Option<Nanos> {
+        let duration = self.duration?;
+        Some(self.flow.start().saturating_add(duration))
+    }
+
+    /// How far the stream may be sent by now.
+    fn released(&self, now: Nanos) -> u64 {
+        let end = self.shape.bytes.unwrap_or(u64::MAX);
+        match self.pace {
+            Some(pace) => {
+                let due = pace.due_by(now.saturating_sub(self.flow.start()));
+                due.saturating_mul(pace.piece_bytes).min(end)
+            }
+            None => end,
+        }
+    }
+
+    fn is_complete(&self, now: Nanos) -> bool {
+        let has_all = self.shape.bytes.is_some_and(|bytes| self.sent >= bytes);
+        has_all || self.deadline().is_some_and(|deadline| now >= deadline)
+    }
+
+    /// Until the next piece is due.
+    fn wait_for_release(&self) -> Wait {
+        let due = self.pace.map_or(0, |pace| {
+            pace.due(self.sent / pace.piece_bytes)
+                .saturating_add(self.flow.start())
+        });
+        let at = self.deadline().map_or(due, |deadline| due.min(deadline));
+        Wait::until(at)
+    }
+
+    /// Hands over what may be sent, up to the size of one call.
+    fn send(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        released: u64,
+        now: Nanos,
+    ) -> rustix::io::Result<usize> {
+        let unit_bytes = self.shape.unit_bytes;
+        let first = self.sent / unit_bytes;
+        let end = released
+            .min(self.sent + BYTES_PER_CALL)
+            .min((first + UNITS_PER_CALL).saturating_mul(unit_bytes));
+        let headers = self.headers(first, (end - 1) / unit_bytes, now);
+        let mut slices = Vec::with_capacity(2 * headers.len());
+        for (number, header) in (first..).zip(&headers) {
+            let begin = number * unit_bytes;
+            let from = self.sent.saturating_sub(begin) as usize;
+            let to = (end.min(self.shape.end_of_unit(begin)) - begin) as usize;
+            if from < UNIT_HEADER_BYTES {
+                slices.push(IoSlice::new(&header[from..to.min(UNIT_HEADER_BYTES)]));
+            }
+            let from = from.max(UNIT_HEADER_BYTES);
+            if from < to {
+                slices.push(IoSlice::new(&PATTERN[..to - from]));
+            }
+        }
+        let count = sendmsg(
+            socket,
+            &slices,
+            &mut SendAncillaryBuffer::default(),
+            SendFlags::NOSIGNAL,
+        )?;
+        self.sent += count as u64;
+        if let Some(header) = headers.get((self.sent / unit_bytes - first) as usize) {
+            self.header = *header;
+        }
+        self.flow.bytes_sent.add(count as u64);
+        Ok(count)
+    }
+
+    /// The headers of some units; a unit that is partly sent keeps the one it has.
+    fn headers(&self, first: u64, last: u64, now: Nanos) -> Vec<[u8; UNIT_HEADER_BYTES]> {
+        let header = |number| match self.given {
+            Some(given) => given.to_bytes(),
+            None => UnitHeader {
+                number,
+                sent_ns: now,
+            }
+            .to_bytes(),
+        };
+        let mut headers: Vec<_> = (first..=last).map(header).collect();
+        if !self.sent.is_multiple_of(self.shape.unit_bytes) {
+            headers[0] = self.header;
+        }
+        headers
+    }
+}
+
+impl End for StreamSender {
+    fn advance(&mut self, socket: BorrowedFd<'_>, clock: Clock) -> io::Result<Option<Wait>> {
+        if self.has_shut_down {
+            return wait_for_peer(socket);
+        }
+        for _ in 0..CALLS_PER_TURN {
+            let now = clock.now();
+            if self.is_complete(now) {
+                self.has_shut_down = true;
+                shutdown(socket, Shutdown::Write)?;
+                return wait_for_peer(socket);
+            }
+            let released = self.released(now);
+            if released <= self.sent {
+                return Ok(Some(self.wait_for_release()));
+            }
+            match progress(self.send(socket, released, now))? {
+                Progress::Done(_) => {}
+                Progress::MustWait => break,
+            }
+        }
+        Ok(Some(Wait::writable().or_until(self.deadline())))
+    }
+}
+
+/// Waits until the other end has closed too, and sees it if the connection breaks before.
+pub(super) fn wait_for_peer(socket: BorrowedFd<'_>) -> io::Result<Option<Wait>> {
+    let mut ignored = [0_u8; 4096];
+    match progress(recv(socket, &mut ignored[..], RecvFlags::empty()))? {
+        Progress::Done((_, 0)) => Ok(None),
+        Progress::Done(_) | Progress::MustWait => Ok(Some(Wait::readable())),
+    }
+}
+
+/// How a receiver knows a unit's number and when it was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Numbering {
+    /// By its header, which must have the next number.
+    InOrder,
+    /// By its header, whatever the number.
+    AsSent,
+    /// It asked for it.
+    Known(UnitHeader),
+}
+
+/// Finds the units in what arrives.
+struct UnitReader {
+    shape: Shape,
+    numbering: Numbering,
+    received: u64,
+    header: [u8; UNIT_HEADER_BYTES],
+}
+
+impl UnitReader {
+    /// Takes the next bytes, and calls `note` with each unit that they complete and its size.
+    fn take(&mut self, mut bytes: &[u8], mut note: impl FnMut(UnitHeader, u64)) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let number = self.received / self.shape.unit_bytes;
+            let begin = number * self.shape.unit_bytes;
+            let offset = (self.received - begin) as usize;
+            let left = self.shape.end_of_unit(begin) - self.received;
+            if left == 0 {
+                return Err(io::Error::other("more arrived than was sent"));
+            }
+            let (here, rest) = bytes.split_at(bytes.len().min(left as usize));
+            if offset < UNIT_HEADER_BYTES {
+                let to = UNIT_HEADER_BYTES.min(offset + here.len());
+                self.header[offset..to].copy_from_slice(&here[..to - offset]);
+            }
+            self.received += here.len() as u64;
+            bytes = rest;
+            if here.len() as u64 == left {
+                self.complete(begin, &mut note)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The stream is over: the unit that is under way is as long as it is.
+    fn finish(&mut self, note: impl FnMut(UnitHeader, u64)) -> io::Result<()> {
+        let begin = self.received / self.shape.unit_bytes * self.shape.unit_bytes;
+        // A last unit of `bytes` has been completed already.
+        let is_complete = self.shape.bytes.is_some_and(|bytes| self.received >= bytes);
+        match is_complete || begin == self.received {
+            true => Ok(()),
+            false => self.complete(begin, note),
+        }
+    }
+
+    fn complete(&self, begin: u64, mut note: impl FnMut(UnitHeader, u64)) -> io::Result<()> {
+        let bytes = self.received - begin;
+        let header = match self.numbering {
+            Numbering::Known(header) => header,
+            // Too short to say anything: its bytes count, but it is no unit.
+            _ if bytes < UNIT_HEADER_BYTES as u64 => return Ok(()),
+            _ => UnitHeader::from_bytes(&self.header),
+        };
+        let expected = begin / self.shape.unit_bytes;
+        if matches!(self.numbering, Numbering::InOrder) && header.number != expected {
+            let found = header.number;
+            return Err(io::Error::other(format!(
+                "unit {found} arrived where unit {expected} was expected"
+            )));
+        }
+        note(header, bytes);
+        Ok(())
+    }
+}
+
+/// Room for as much as one call may give. Never none, which would look like the end.
+fn buffer_bytes(bytes: u64) -> u64 {
+    bytes.saturating_add(1).min(BYTES_PER_CALL)
+}
+
+/// Receives a stream.
+pub(super) struct StreamReceiver {
+    flow: Arc<FlowRecord>,
+    units: UnitReader,
+    buffer: Vec<u8>,
+    last_arrival: Option<Nanos>,
+}
+
+impl StreamReceiver {
+    pub(super) fn new(flow: Arc<FlowRecord>, shape: Shape, numbering: Numbering) -> Self {
+        Self {
+            flow,
+            units: UnitReader {
+                shape,
+                numbering,
+                received: 0,
+                header: [0; UNIT_HEADER_BYTES],
+            },
+            buffer: vec![0; shape.bytes.map_or(BYTES_PER_CALL, buffer_bytes) as usize],
+            last_arrival: None,
+        }
+    }
+
+    fn take(&mut self, count: usize, now: Nanos) -> io::Result<()> {
+        self.last_arrival = Some(now);
+        let Self { flow, units, .. } = self;
+        units.take(&self.buffer[..count], |header, bytes| {
+            flow.note_unit(header.number, bytes, header.sent_ns, now);
+        })?;
+        flow.bytes_received.add(count as u64);
+        if units.shape.bytes == Some(units.received) {
+            flow.note_complete(now);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let Self { flow, units, .. } = self;
+        let at = self.last_arrival.unwrap_or(flow.start());
+        units.finish(|header, bytes| {
+            flow.note_unit(header.number, bytes, header.sent_ns, at);
+        })?;
+        if let Some(bytes) = units.shape.bytes
+            && units.received < bytes
+        {
+            let received = units.received;
+            return Err(io::Error::other(format!(
+                "the connection was closed after {received} of {bytes} bytes"
+            )));
+        }
+        flow.note_complete(at);
+        Ok(())
+    }
+}
+
+impl End for StreamReceiver {
+    fn advance(&mut self, socket: BorrowedFd<'_>, clock: Clock) -> io::Result<Option<Wait>> {
+        for _ in 0..CALLS_PER_TURN {
+            let received = recv(socket, &mut self.buffer[..], RecvFlags::empty());
+            match progress(received)? {
+                Progress::Done((_, 0)) => {
+                    self.finish()?;
+                    return Ok(None);
+                }
+                Progress::Done((_, count)) => {
+                    self.take(count, clock.now())?;
+                    // There is no more yet: asking would only cost a system call.
+                    if count < self.buffer.len() {
+                        break;
+                    }
+                }
+                Progress::MustWait => break,
+            }
+        }
+        Ok(Some(Wait::readable()))
+    }
+}

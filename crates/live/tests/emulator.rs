@@ -1,0 +1,309 @@
+//! Packets of real sockets over emulated links.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::net::UdpSocket;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use live::{Clock, Emulator, Hosts};
+use netlab::link::DropReason;
+use netlab::resolved::{Action, Experiment, LinkDownBy};
+use pcap_file::pcapng::{Block, PcapNgReader};
+use serde_json::{Value, json};
+
+const MS: u64 = 1_000_000;
+
+/// One after the other: a test counts the descriptors of the process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn described(change: impl Fn(&mut Value)) -> Experiment {
+    let text = include_str!("experiments/eight-links.json");
+    let mut description: Value = serde_json::from_str(text).expect("JSON");
+    change(&mut description);
+    Experiment::from_json(&description.to_string()).expect("a valid experiment")
+}
+
+/// Both directions of a link get a value.
+fn set(description: &mut Value, link: usize, key: &str, value: Value) {
+    for direction in ["forward", "backward"] {
+        description["links"][link][direction][key] = value.clone();
+    }
+}
+
+struct World {
+    experiment: Experiment,
+    // In the order in which they must end.
+    hosts: Hosts,
+    emulator: Emulator,
+    directory: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl World {
+    fn new(change: impl Fn(&mut Value)) -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let experiment = described(change);
+        let directory = tempfile::tempdir().expect("a directory");
+        let (hosts, devices) = Hosts::build(&experiment).expect("hosts");
+        let clock = Clock::start();
+        let emulator =
+            Emulator::start(&experiment, 1, devices, directory.path(), clock).expect("links");
+        let world = Self {
+            experiment,
+            hosts,
+            emulator,
+            directory,
+            _alone: alone,
+        };
+        world.emulator.restart(Clock::start()).expect("time 0");
+        world
+    }
+
+    /// A socket on the first interface of a host.
+    fn socket(&self, host: &str, address: &str) -> UdpSocket {
+        let namespace = self.hosts.namespace(host);
+        let socket = namespace.run(|| Ok(UdpSocket::bind(address).expect("an address")));
+        let socket = socket.expect("a socket");
+        let patience = Some(Duration::from_millis(300));
+        socket.set_read_timeout(patience).expect("a timeout");
+        socket
+    }
+
+    fn pair(&self) -> (UdpSocket, UdpSocket) {
+        let client = self.socket("client", "10.1.1.1:4000");
+        let server = self.socket("server", "10.1.1.2:5000");
+        client.connect("10.1.1.2:5000").expect("a peer");
+        server.connect("10.1.1.1:4000").expect("a peer");
+        (client, server)
+    }
+
+    fn apply(&self, action: Value) {
+        let action: Action = serde_json::from_value(action).expect("an action");
+        self.emulator.apply(&action).expect("it is carried out");
+    }
+}
+
+/// Numbers that arrive at a socket until nothing comes any more.
+fn received(socket: &UdpSocket) -> Vec<u32> {
+    let mut buffer = [0; 2000];
+    let mut numbers = Vec::new();
+    while let Ok(bytes) = socket.recv(&mut buffer) {
+        numbers.push(u32::from_be_bytes(buffer[..4].try_into().expect("4 bytes")));
+        assert!(bytes >= 4);
+    }
+    numbers
+}
+
+fn send(socket: &UdpSocket, numbers: std::ops::Range<u32>, bytes: usize) {
+    for number in numbers {
+        let mut datagram = vec![0; bytes];
+        datagram[..4].copy_from_slice(&number.to_be_bytes());
+        socket.send(&datagram).expect("it is sent");
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_packet_takes_the_delay_and_its_time_on_the_wire() {
+    let world = World::new(|_| ());
+    let (client, server) = world.pair();
+    let sent = Instant::now();
+    send(&client, 0..1, 972);
+    assert_eq!(received(&server).len(), 1);
+    // 1000 bytes of IP and 14 of frame at 1 Mbit/s, and 10 ms varied by at most 1 %.
+    assert!(sent.elapsed() >= Duration::from_micros(8112 + 9900));
+    let state = world.emulator.state().expect("it is well");
+    assert_eq!(state.directions[0].link.wire_bytes, 1014);
+    assert_eq!(state.directions[0].link.delivered_packets, 1);
+    assert_eq!(state.interfaces[0].sent, 1);
+    assert_eq!(state.interfaces[1].received, 1);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_full_queue_drops_exactly_what_the_model_says() {
+    let world = World::new(|description| {
+        let queue = json!({"kind": "drop_tail", "limit_packets": 5, "limit_bytes": null});
+        set(description, 0, "queue", queue);
+        set(description, 0, "rate_bps", json!(100_000));
+    });
+    let (client, server) = world.pair();
+    send(&client, 0..20, 100);
+    // One in service and five that wait.
+    assert_eq!(received(&server), [0, 1, 2, 3, 4, 5]);
+    let state = world.emulator.state().expect("it is well");
+    assert_eq!(
+        state.directions[0].link.dropped[DropReason::QueueFull as usize],
+        14
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
+fn exactly_the_listed_packets_are_lost() {
+    let world = World::new(|description| {
+        set(
+            description,
+            0,
+            "loss",
+            json!({"kind": "list", "packets": [1, 3]}),
+        );
+    });
+    let (client, server) = world.pair();
+    send(&client, 0..6, 50);
+    assert_eq!(received(&server), [0, 2, 4, 5]);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_cut_loses_what_is_on_the_wire_and_a_rule_does_not() {
+    let world = World::new(|description| set(description, 0, "delay_ns", json!(100 * MS)));
+    let (client, server) = world.pair();
+    send(&client, 0..2, 50);
+    thread::sleep(Duration::from_millis(30));
+    world.apply(json!({"kind": "link_down", "link": "link1", "by": "cut"}));
+    send(&client, 2..3, 50);
+    assert_eq!(received(&server), [0; 0]);
+    world.apply(json!({"kind": "link_up", "link": "link1", "by": "cut"}));
+    send(&client, 3..4, 50);
+    thread::sleep(Duration::from_millis(30));
+    world.apply(json!({"kind": "link_down", "link": "link1", "by": "drop_rule"}));
+    send(&client, 4..5, 50);
+    assert_eq!(received(&server), [3]);
+    world.apply(json!({"kind": "link_up", "link": "link1", "by": "drop_rule"}));
+    send(&client, 5..6, 50);
+    assert_eq!(received(&server), [5]);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_link_changes_while_it_is_in_use() {
+    let world = World::new(|_| ());
+    let (client, server) = world.pair();
+    let mut forward = serde_json::to_value(&world.experiment.links[0].forward).expect("JSON");
+    let backward = forward.clone();
+    forward["delay_ns"] = json!(150 * MS);
+    world.apply(
+        json!({"kind": "set_link", "link": "link1", "forward": forward, "backward": backward}),
+    );
+    let sent = Instant::now();
+    send(&client, 0..1, 50);
+    assert_eq!(received(&server), [0]);
+    assert!(sent.elapsed() >= Duration::from_micros(148_500));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn what_reaches_an_interface_that_is_down_is_counted() {
+    let mut world = World::new(|_| ());
+    let (client, server) = world.pair();
+    let interface = "server.eth1".to_owned();
+    let down = Action::InterfaceDown { interface };
+    world.hosts.apply(&down).expect("it goes down");
+    send(&client, 0..3, 50);
+    assert_eq!(received(&server), [0; 0]);
+    let state = world.emulator.state().expect("it is well");
+    assert_eq!(state.interfaces[1].dropped_interface_down, 3);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_restart_forgets_everything() {
+    let world = World::new(|description| {
+        set(
+            description,
+            0,
+            "loss",
+            json!({"kind": "list", "packets": [0]}),
+        );
+    });
+    let (client, server) = world.pair();
+    for _ in 0..2 {
+        send(&client, 0..2, 50);
+        assert_eq!(received(&server), [1]);
+        let state = world.emulator.state().expect("it is well");
+        assert_eq!(state.directions[0].link.offered_packets, 2);
+        world.emulator.restart(Clock::start()).expect("time 0");
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn both_ends_of_a_link_are_captured() {
+    let mut world = World::new(|description| {
+        description["measure"]["captures"] = json!(["client.eth1", "server.eth1"]);
+    });
+    let (client, server) = world.pair();
+    send(&client, 0..3, 50);
+    assert_eq!(received(&server), [0, 1, 2]);
+    let directory = world.directory.path().to_owned();
+    world.emulator.finish().expect("a summary");
+    let times = ["client.eth1", "server.eth1"].map(|interface| {
+        let file = fs::File::open(directory.join(format!("{interface}.pcapng"))).expect("a file");
+        let mut reader = PcapNgReader::new(file).expect("pcapng");
+        let mut times = Vec::new();
+        while let Some(block) = reader.next_block() {
+            if let Block::EnhancedPacket(packet) = block.expect("a block") {
+                assert_eq!(packet.data.len(), 78);
+                assert_eq!(packet.data[0] >> 4, 4);
+                times.push(packet.timestamp);
+            }
+        }
+        times
+    });
+    assert_eq!(times[0].len(), 3);
+    for (sent, received) in times[0].iter().zip(&times[1]) {
+        assert!(*received - *sent >= Duration::from_micros(9900));
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn links_on_a_medium_share_it() {
+    let world = World::new(|description| {
+        description["media"] = json!([{"id": "air", "rate_bps": 100_000, "overhead_bytes": 0}]);
+        for link in [0, 1] {
+            description["links"][link]["medium"] = json!("air");
+        }
+    });
+    let (client, server) = world.pair();
+    let other = world.socket("client", "10.1.2.1:4000");
+    other.connect("10.1.2.2:5000").expect("a peer");
+    let begin = Instant::now();
+    send(&client, 0..4, 472);
+    send(&other, 0..4, 472);
+    assert_eq!(received(&server), [0, 1, 2, 3]);
+    // Eight packets of 500 bytes at 100 kbit/s take turns: the fourth of the first link is seventh or eighth.
+    assert!(begin.elapsed() >= Duration::from_millis(7 * 40));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_thread_and_its_descriptors_end_with_the_emulator() {
+    let descriptors = || fs::read_dir("/proc/self/fd").expect("a list").count();
+    let threads = || fs::read_dir("/proc/self/task").expect("a list").count();
+    let one = World::new(|_| ());
+    drop(one);
+    let before = (descriptors(), threads());
+    for _ in 0..5 {
+        drop(World::new(|_| ()));
+    }
+    assert_eq!((descriptors(), threads()), before);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_ports_action_is_not_the_emulators() {
+    let world = World::new(|_| ());
+    let link = "link1".to_owned();
+    let by = LinkDownBy::PortDown;
+    let (client, server) = world.pair();
+    world
+        .emulator
+        .apply(&Action::LinkDown { link, by })
+        .expect("nothing happens");
+    send(&client, 0..1, 50);
+    assert_eq!(received(&server), [0]);
+}

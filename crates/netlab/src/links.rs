@@ -1,0 +1,323 @@
+//! The links of an experiment: which channels carry them, and what happens to them.
+//!
+//! Directions 2k and 2k + 1 are forward and backward of link k, in the order of the experiment.
+
+use std::collections::HashMap;
+
+use crate::link::{Channel, DropReason, Enqueued, Output, Packet, StationGenerators, StationId};
+use crate::resolved::{self, Direction, Experiment, HopDirection, InvalidDirection};
+use crate::rng::Generator;
+use crate::time::Nanos;
+
+/// What became of a packet that a link had taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrival<P> {
+    /// It reached the end of the direction.
+    Delivered {
+        /// The direction it took.
+        direction: usize,
+        /// The packet.
+        packet: P,
+        /// When it arrived.
+        at: Nanos,
+    },
+    /// It was dropped on the way.
+    Dropped {
+        /// The direction it took.
+        direction: usize,
+        /// The packet.
+        packet: P,
+        /// Why.
+        reason: DropReason,
+    },
+}
+
+/// What a link direction has counted, and what it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkState {
+    /// Bytes, overhead counted, that left the serializer.
+    pub wire_bytes: u64,
+    /// Packets that left the serializer.
+    pub wire_packets: u64,
+    /// Bytes that wait.
+    pub queue_bytes: u64,
+    /// Packets that wait.
+    pub queue_packets: u64,
+    /// Packets given to the link.
+    pub offered_packets: u64,
+    /// Packets that arrived.
+    pub delivered_packets: u64,
+    /// In the order of [`DropReason::ALL`].
+    pub dropped: [u64; DropReason::ALL.len()],
+    /// Packets in service or on the wire.
+    pub in_flight_packets: u64,
+}
+
+impl LinkState {
+    /// Names of the metrics of a link direction, in the order of [`Self::values`].
+    pub const METRICS: [&'static str; 11] = [
+        "wire_bytes",
+        "wire_packets",
+        "queue_bytes",
+        "queue_packets",
+        "offered_packets",
+        "delivered_packets",
+        "dropped_queue_full",
+        "dropped_aqm",
+        "dropped_loss",
+        "dropped_link_down",
+        "in_flight_packets",
+    ];
+
+    /// The values of [`Self::METRICS`].
+    pub fn values(&self) -> [f64; 11] {
+        let [queue_full, aqm, loss, link_down] = self.dropped;
+        [
+            self.wire_bytes,
+            self.wire_packets,
+            self.queue_bytes,
+            self.queue_packets,
+            self.offered_packets,
+            self.delivered_packets,
+            queue_full,
+            aqm,
+            loss,
+            link_down,
+            self.in_flight_packets,
+        ]
+        .map(|value| value as f64)
+    }
+}
+
+/// One direction of a link.
+struct Lane {
+    channel: usize,
+    station: StationId,
+    dropped_by_rule: u64,
+}
+
+struct Link {
+    has_drop_rule: bool,
+    /// What the seed makes of its delay, in millionths.
+    delay_ppm: u64,
+}
+
+struct Carrier<P> {
+    channel: Channel<P>,
+    /// By station: the direction it is.
+    directions: Vec<usize>,
+}
+
+/// The links of an experiment.
+pub struct Links<P> {
+    links: Vec<Link>,
+    lanes: Vec<Lane>,
+    carriers: Vec<Carrier<P>>,
+}
+
+impl<P: Packet> Links<P> {
+    /// The links of a valid experiment, as the seed varies them: one channel per medium, then one per direction of every other link.
+    ///
+    /// # Errors
+    /// A direction that the link model refuses.
+    pub fn new(experiment: &Experiment, seed: u64) -> Result<Self, InvalidDirection> {
+        let vary = |link| varied(link, experiment.vary.rtt_ppm, seed);
+        let mut links = Self {
+            links: experiment.links.iter().map(vary).collect(),
+            lanes: Vec::new(),
+            carriers: Vec::new(),
+        };
+        for medium in &experiment.media {
+            links.add_carrier(Channel::medium(medium.rate_bps, medium.overhead_bytes)?);
+        }
+        let media = experiment.media.iter().enumerate();
+        let medium_of: HashMap<_, _> = media.map(|(index, medium)| (&medium.id, index)).collect();
+        for link in &experiment.links {
+            let directions = HopDirection::BOTH.into_iter();
+            for (side, direction) in directions.zip([&link.forward, &link.backward]) {
+                let channel = match &link.medium {
+                    Some(medium) => medium_of[medium],
+                    None => links.add_carrier(Channel::point_to_point()),
+                };
+                let label = format!("{}/{}", link.id, side.name());
+                links.add_lane(channel, direction, StationGenerators::new(seed, &label))?;
+            }
+        }
+        Ok(links)
+    }
+
+    fn add_carrier(&mut self, channel: Channel<P>) -> usize {
+        self.carriers.push(Carrier {
+            channel,
+            directions: Vec::new(),
+        });
+        self.carriers.len() - 1
+    }
+
+    fn add_lane(
+        &mut self,
+        channel: usize,
+        direction: &Direction,
+        generators: StationGenerators,
+    ) -> Result<(), InvalidDirection> {
+        let index = self.lanes.len();
+        let direction = self.links[index / 2].varied(direction);
+        let carrier = &mut self.carriers[channel];
+        let station = carrier.channel.add_station(&direction, generators)?;
+        carrier.directions.push(index);
+        self.lanes.push(Lane {
+            channel,
+            station,
+            dropped_by_rule: 0,
+        });
+        Ok(())
+    }
+
+    /// Number of channels.
+    pub fn channel_count(&self) -> usize {
+        self.carriers.len()
+    }
+
+    /// The channel that carries a direction.
+    pub fn channel_of(&self, direction: usize) -> usize {
+        self.lanes[direction].channel
+    }
+
+    /// Offers a packet to a direction.
+    pub fn offer(&mut self, now: Nanos, direction: usize, packet: P) -> Enqueued {
+        let lane = &mut self.lanes[direction];
+        if self.links[direction / 2].has_drop_rule {
+            lane.dropped_by_rule += 1;
+            return Enqueued::Dropped(DropReason::LinkDown);
+        }
+        self.carriers[lane.channel]
+            .channel
+            .enqueue(now, lane.station, packet)
+    }
+
+    /// When a channel must be polled next; `None`: not before the next input.
+    pub fn next_departure(&self, channel: usize) -> Option<Nanos> {
+        self.carriers[channel].channel.next_departure()
+    }
+
+    /// The next packet that leaves a channel up to `now`.
+    pub fn poll(&mut self, now: Nanos, channel: usize) -> Option<Arrival<P>> {
+        let carrier = &mut self.carriers[channel];
+        let output = carrier.channel.poll(now)?;
+        Some(match output {
+            Output::Delivered {
+                station,
+                packet,
+                at,
+            } => Arrival::Delivered {
+                direction: carrier.directions[station.index()],
+                packet,
+                at,
+            },
+            Output::Dropped {
+                station,
+                packet,
+                reason,
+                ..
+            } => Arrival::Dropped {
+                direction: carrier.directions[station.index()],
+                packet,
+                reason,
+            },
+        })
+    }
+
+    /// Cuts a link or mends it: both directions, with all that is queued or on the wire.
+    pub fn set_up(&mut self, now: Nanos, link: usize, up: bool) {
+        for direction in [2 * link, 2 * link + 1] {
+            let lane = &self.lanes[direction];
+            self.carriers[lane.channel]
+                .channel
+                .set_up(now, lane.station, up);
+        }
+    }
+
+    /// Lets a rule drop all that is offered to a link, or ends that.
+    pub fn set_drop_rule(&mut self, link: usize, on: bool) {
+        self.links[link].has_drop_rule = on;
+    }
+
+    /// Gives a link new values, varied as it was; what waits or is on the wire stays.
+    ///
+    /// # Errors
+    /// A direction that the link model refuses.
+    pub fn reconfigure(
+        &mut self,
+        now: Nanos,
+        link: usize,
+        forward: &Direction,
+        backward: &Direction,
+    ) -> Result<(), InvalidDirection> {
+        for (side, direction) in [forward, backward].into_iter().enumerate() {
+            let direction = self.links[link].varied(direction);
+            let lane = &self.lanes[2 * link + side];
+            let channel = &mut self.carriers[lane.channel].channel;
+            channel.reconfigure(now, lane.station, &direction)?;
+        }
+        Ok(())
+    }
+
+    /// Brings counters and gauges to `now`, without any packet leaving.
+    pub fn advance(&mut self, now: Nanos) {
+        for carrier in &mut self.carriers {
+            carrier.channel.advance(now);
+        }
+    }
+
+    /// Back to time 0: all links empty and up with their first values, counters at 0, generators at their start.
+    pub fn reset(&mut self) {
+        for carrier in &mut self.carriers {
+            carrier.channel.reset();
+        }
+        for link in &mut self.links {
+            link.has_drop_rule = false;
+        }
+        for lane in &mut self.lanes {
+            lane.dropped_by_rule = 0;
+        }
+    }
+
+    /// State of a direction, as of the last time its channel was called.
+    pub fn state(&self, direction: usize) -> LinkState {
+        let lane = &self.lanes[direction];
+        let channel = &self.carriers[lane.channel].channel;
+        let counters = channel.counters(lane.station);
+        let mut dropped = DropReason::ALL.map(|reason| counters.dropped(reason));
+        dropped[DropReason::LinkDown as usize] += lane.dropped_by_rule;
+        LinkState {
+            wire_bytes: counters.wire_bytes,
+            wire_packets: counters.wire_packets,
+            queue_bytes: channel.queue_bytes(lane.station),
+            queue_packets: channel.queue_packets(lane.station),
+            offered_packets: counters.offered_packets + lane.dropped_by_rule,
+            delivered_packets: counters.delivered_packets,
+            dropped,
+            in_flight_packets: channel.in_flight(lane.station),
+        }
+    }
+}
+
+impl Link {
+    /// The direction with the delay that it has under this seed.
+    fn varied(&self, direction: &Direction) -> Direction {
+        let delay = u128::from(direction.delay_ns) * u128::from(self.delay_ppm) / 1_000_000;
+        Direction {
+            delay_ns: delay as Nanos,
+            ..direction.clone()
+        }
+    }
+}
+
+fn varied(link: &resolved::Link, rtt_ppm: u32, seed: u64) -> Link {
+    let spread = u64::from(rtt_ppm);
+    let draw = Generator::new(seed, &format!("rtt/{}", link.id)).below(2 * spread + 1);
+    Link {
+        has_drop_rule: false,
+        delay_ppm: 1_000_000 - spread + draw,
+    }
+}

@@ -1,0 +1,5 @@
+//! Capture files.
+
+mod capture_file;
+
+pub use capture_file::{CaptureError, CaptureFile};
