@@ -1,5 +1,6 @@
 //! Two hosts, joined by two cables, and experiments between them.
 
+use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -57,7 +58,29 @@ impl Hosts {
                 ip(namespace, &format!("link set eth{cable} up"));
             }
         }
+        for cable in 1..=2 {
+            hosts.wait_for_cable(cable);
+        }
         hosts
+    }
+
+    /// A device takes packets only some time after it was told that its cable is there.
+    fn wait_for_cable(&self, cable: u8) {
+        let bind = |namespace: &NetworkNamespace, end: u8| {
+            let make = || {
+                let socket = UdpSocket::bind((Ipv4Addr::new(10, 1, cable, end), 9)).unwrap();
+                let patience = Some(Duration::from_millis(5));
+                socket.set_read_timeout(patience).unwrap();
+                Ok((socket.local_addr().unwrap(), socket))
+            };
+            namespace.run(make).unwrap()
+        };
+        let (client, server) = (bind(&self.client, 1), bind(&self.server, 2));
+        for ((_, from), (to, at)) in [(&client, &server), (&server, &client)] {
+            wait_until("a cable", || {
+                from.send_to(b"there", to).is_ok() && at.recv(&mut [0; 8]).is_ok()
+            });
+        }
     }
 
     pub fn namespace(&self, id: &str) -> &Arc<NetworkNamespace> {
