@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use std::{fs, os::fd::AsRawFd, thread};
 
@@ -16,14 +16,10 @@ use serde_json::{Value, json};
 /// Longer than any of these tests takes, so that a flow that hangs is seen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Packets of all namespaces share the processors' backlog queues: a bulk transfer of one test would cost another one datagrams.
-static ALONE: Mutex<()> = Mutex::new(());
-
 /// A network namespace for each host: client has 10.1.1.1 and 10.1.2.1, server the same ending in 2.
 pub struct Hosts {
     pub client: Arc<NetworkNamespace>,
     pub server: Arc<NetworkNamespace>,
-    _alone: MutexGuard<'static, ()>,
 }
 
 impl Hosts {
@@ -32,7 +28,6 @@ impl Hosts {
         let hosts = Self {
             client: namespace(),
             server: namespace(),
-            _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner),
         };
         let process = std::process::id();
         let server = hosts.server.as_fd().as_raw_fd();
