@@ -50,14 +50,12 @@ pub(super) struct Owner {
     pub(super) flow: usize,
     /// The end that these connections have here.
     pub(super) end: StreamEnd,
-    pub(super) is_mptcp: bool,
     pub(super) registry: Arc<Registry>,
 }
 
 impl Owner {
     fn register(&self, socket: OwnedFd) -> Registered {
-        self.registry
-            .add(self.flow, self.end, self.is_mptcp, socket)
+        self.registry.add(self.flow, self.end, socket)
     }
 }
 

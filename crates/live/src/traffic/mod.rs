@@ -99,7 +99,7 @@ pub struct FlowSocket {
     pub flow: usize,
     /// Which end it is.
     pub end: StreamEnd,
-    /// Whether it was made for MPTCP; it may have fallen back to TCP since.
+    /// Whether it is a socket for MPTCP; its connection may have fallen back to TCP.
     pub is_mptcp: bool,
     /// The socket. It may be shut down, but is not closed while somebody has it.
     pub socket: Arc<OwnedFd>,

@@ -23,7 +23,7 @@ use super::sockets::{
 };
 use super::stream::{Numbering, Shape, StreamReceiver, StreamSender};
 use super::unit_header::UNIT_HEADER_BYTES;
-use super::worker::{MakeTasks, Task};
+use super::worker::{Group, Task};
 use super::{ProbeAnswer, StreamEnd};
 use crate::{LiveError, NetworkNamespace};
 
@@ -31,6 +31,8 @@ use crate::{LiveError, NetworkNamespace};
 const FIRST_PORT: usize = 5001;
 /// Payload of the probes that `measure` asks for; as in the simulator.
 const PROBE_BYTES: u32 = 64;
+/// Threads that send more often than this do not run before others: they could leave no time for them.
+const SHORTEST_PUNCTUAL: Nanos = 100_000;
 
 /// The port at which a flow is received.
 ///
@@ -84,8 +86,8 @@ pub fn why_refused(experiment: &Experiment, flow: &Flow) -> Option<String> {
 
 /// Everything that a run's traffic consists of.
 pub(super) struct Plan {
-    /// By thread: its host, its name, what it does.
-    pub(super) groups: Vec<(Arc<NetworkNamespace>, String, MakeTasks)>,
+    /// By thread.
+    pub(super) groups: Vec<Group>,
     pub(super) flows: Vec<Arc<FlowRecord>>,
     pub(super) probes: Vec<Arc<ProbeRecord>>,
     pub(super) probe_names: Vec<String>,
@@ -188,9 +190,9 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
                 let probe = self.probe(name);
                 let (sender, echo) =
                     datagram_probe(ends, times, *size_bytes, rtt_ns, probe, Some(record));
-                let thread = |end| format!("{}:{end}", flow.id);
-                self.add_group(&flow.from, thread("probe"), vec![sender]);
-                self.add_group(&flow.to, thread("echo"), vec![echo]);
+                let takes_times = *every_ns >= SHORTEST_PUNCTUAL;
+                self.add_end(flow, FlowEnd::From, takes_times, sender);
+                self.add_end(flow, FlowEnd::To, takes_times, echo);
                 Ok(())
             }
             (app, Transport::Udp) => self.add_datagrams(index, flow, app, record),
@@ -230,8 +232,9 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
             let socket = datagram_receiver(addresses.target)?;
             Ok(Box::new(DatagramReceiver::new(record, socket, rtt_ns)) as Box<dyn Task>)
         });
-        self.add_group(&flow.from, format!("{}:send", flow.id), vec![sender]);
-        self.add_group(&flow.to, format!("{}:receive", flow.id), vec![receiver]);
+        let takes_times = pace.due(1) >= SHORTEST_PUNCTUAL;
+        self.add_end(flow, FlowEnd::From, takes_times, sender);
+        self.add_end(flow, FlowEnd::To, takes_times, receiver);
         Ok(())
     }
 
@@ -265,16 +268,8 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         };
         let accepting = self.accept(index, flow, ends.clone(), acceptor, addresses);
         let opening = self.open(index, flow, ends, opener, addresses);
-        self.add_group(
-            host_at(flow, acceptor),
-            format!("{}:accept", flow.id),
-            vec![accepting],
-        );
-        self.add_group(
-            host_at(flow, opener),
-            format!("{}:open", flow.id),
-            vec![opening],
-        );
+        self.add_end(flow, acceptor, false, accepting);
+        self.add_end(flow, opener, false, opening);
         Ok(())
     }
 
@@ -292,7 +287,6 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         Owner {
             flow: index,
             end: stream_end(&flow.app, side),
-            is_mptcp: self.kind(flow, side).is_mptcp,
             registry: Arc::clone(&self.plan.registry),
         }
     }
@@ -381,7 +375,8 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
             }
         }
         for ((host, what), tasks) in by_host {
-            self.add_group(host, what.to_owned(), tasks);
+            let place = format!("{what} of host {host}");
+            self.add_group(host, place, every >= SHORTEST_PUNCTUAL, tasks);
         }
         Ok(())
     }
@@ -394,18 +389,25 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         probe
     }
 
-    fn add_group(&mut self, host: &str, name: String, tasks: Vec<MakeTask>) {
-        let namespace = Arc::clone((self.namespace)(host));
-        let host = host.to_owned();
-        let make = Box::new(move || {
+    /// Gives an end of a flow a thread of its own.
+    fn add_end(&mut self, flow: &Flow, side: FlowEnd, takes_times: bool, task: MakeTask) {
+        let host = host_at(flow, side);
+        let place = format!("flows.{} at host {host}", flow.id);
+        self.add_group(host, place, takes_times, vec![task]);
+    }
+
+    fn add_group(&mut self, host: &str, place: String, takes_times: bool, tasks: Vec<MakeTask>) {
+        let make = move || {
             let tasks = tasks.into_iter().map(|make| make());
             tasks
                 .collect::<Result<Vec<_>, _>>()
-                .map_err(|error| error.at(&format!("host {host}, {name}")))
+                .map_err(|error| error.at(&place))
+        };
+        self.plan.groups.push(Group {
+            namespace: Arc::clone((self.namespace)(host)),
+            takes_times,
+            make: Box::new(make),
         });
-        self.plan
-            .groups
-            .push((namespace, "traffic".to_owned(), make));
     }
 
     /// From the path's local interface to its remote one.

@@ -87,6 +87,9 @@ pub(super) fn set_nodelay(socket: &OwnedFd) -> io::Result<()> {
 /// As [`stream_socket`]; or the port is taken.
 pub(super) fn listener(address: SocketAddr, kind: &StreamKind) -> Result<OwnedFd, LiveError> {
     let made = stream_socket(address.ip(), kind)?;
+    // Connections of an earlier run in the same host may still be closing.
+    sockopt::set_socket_reuseaddr(&made, true)
+        .map_err(LiveError::while_("setting SO_REUSEADDR"))?;
     only_own_family(&made, address).map_err(LiveError::while_("setting IPV6_V6ONLY"))?;
     let port = address.port();
     bind(&made, &wildcard(address))
@@ -167,13 +170,10 @@ pub(super) struct Registered {
 }
 
 impl Registry {
-    pub(super) fn add(
-        &self,
-        flow: usize,
-        end: StreamEnd,
-        is_mptcp: bool,
-        socket: OwnedFd,
-    ) -> Registered {
+    pub(super) fn add(&self, flow: usize, end: StreamEnd, socket: OwnedFd) -> Registered {
+        // A listener for MPTCP gives a TCP socket where the other side did not ask for more.
+        let protocol = sockopt::socket_protocol(&socket);
+        let is_mptcp = protocol == Ok(Some(ipproto::MPTCP));
         let registered = Registered {
             socket: Arc::new(socket),
             has_ended: Arc::default(),

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use netlab::time::{NANOS_PER_SECOND, Nanos};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use crate::{Clock, LiveError, NetworkNamespace};
+use crate::{Clock, LiveError, NetworkNamespace, sys};
 
 /// Enough for calls a few frames deep: buffers are on the heap.
 const STACK_BYTES: usize = 256 * 1024;
@@ -73,6 +73,15 @@ pub(super) trait Task: Send {
 pub(super) type MakeTasks =
     Box<dyn FnOnce() -> Result<Vec<Box<dyn Task>>, LiveError> + Send + 'static>;
 
+/// What one thread does.
+pub(super) struct Group {
+    /// Where it lives.
+    pub(super) namespace: Arc<NetworkNamespace>,
+    /// Whether it does little and takes times: it then runs before ordinary threads, where that is permitted.
+    pub(super) takes_times: bool,
+    pub(super) make: MakeTasks,
+}
+
 /// What a thread had not finished. It is kept until all threads have stopped: closing its sockets would look like failures to the others.
 type Left = Vec<Box<dyn Task>>;
 
@@ -88,9 +97,7 @@ impl Workers {
     ///
     /// # Errors
     /// The first that could not; then none goes on.
-    pub(super) fn prepare(
-        groups: Vec<(Arc<NetworkNamespace>, String, MakeTasks)>,
-    ) -> Result<Self, LiveError> {
+    pub(super) fn prepare(groups: Vec<Group>) -> Result<Self, LiveError> {
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(LiveError::while_("making an event descriptor"))?;
         let mut workers = Self {
@@ -99,8 +106,8 @@ impl Workers {
             stop: Arc::new(stop),
         };
         let (ready, answers) = mpsc::channel();
-        for (namespace, name, make) in groups {
-            workers.spawn(namespace, name, make, ready.clone())?;
+        for group in groups {
+            workers.spawn(group, ready.clone())?;
         }
         drop(ready);
         for answer in answers {
@@ -111,20 +118,21 @@ impl Workers {
 
     fn spawn(
         &mut self,
-        namespace: Arc<NetworkNamespace>,
-        name: String,
-        make: MakeTasks,
+        group: Group,
         ready: mpsc::Sender<Result<(), LiveError>>,
     ) -> Result<(), LiveError> {
         let (begin, clock) = mpsc::channel();
         let stop = Arc::clone(&self.stop);
-        let builder = thread::Builder::new().name(name).stack_size(STACK_BYTES);
+        let builder = thread::Builder::new()
+            .name("traffic".to_owned())
+            .stack_size(STACK_BYTES);
         let thread = builder.spawn(move || {
-            let made = namespace.enter().and_then(|()| make());
+            let made = group.namespace.enter().and_then(|()| (group.make)());
             let (tasks, answer) = match made {
                 Ok(tasks) => (tasks, Ok(())),
                 Err(error) => (Vec::new(), Err(error)),
             };
+            be_punctual(group.takes_times);
             let is_told = ready.send(answer).is_ok();
             drop(ready);
             // A closed channel is a run that never began.
@@ -185,10 +193,17 @@ impl Waiting {
     }
 }
 
+/// Makes the calling thread wake up when it is to. What is not permitted only costs accuracy.
+fn be_punctual(takes_times: bool) {
+    // Otherwise the kernel may deliver timeouts 50 microseconds late, to save wake-ups.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    if takes_times {
+        let _ = sys::run_before_ordinary_threads();
+    }
+}
+
 /// Carries out tasks until it is stopped; gives back what is left of them.
 fn run(tasks: Vec<Box<dyn Task>>, clock: Clock, stop: BorrowedFd<'_>) -> Left {
-    // Otherwise the kernel may deliver timeouts 50 microseconds late, to save wake-ups. Without it times are only less exact.
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let at_once = |task| Waiting {
         task,
         wait: Wait::until(0),

@@ -143,7 +143,7 @@ fn a_port_in_use_is_named() {
     let error = refusal(&hosts, &flows);
     assert_eq!(
         error,
-        "host server, flow1:accept: listening on TCP port 5002: Address already in use (os error 98)"
+        "flows.flow1 at host server: listening on TCP port 5002: Address already in use (os error 98)"
     );
 }
 

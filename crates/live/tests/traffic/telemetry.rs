@@ -97,17 +97,19 @@ fn ends_close_one_after_the_other_while_others_look() {
 #[test]
 #[ignore = "needs root"]
 fn a_host_without_mptcp_takes_part_with_tcp() {
-    let flow = json!({"transport": "mptcp", "app": bulk(100_000)});
-    let experiment = experiment_with(&[flow], |resolved| {
-        resolved["hosts"][1]["mptcp"] = json!(false);
-    });
-    let (traffic, _) = Hosts::new().run(&experiment);
-    assert_eq!(traffic.results()[0].bytes, 100_000);
-    let sockets = traffic.sockets();
-    let kinds: Vec<_> = sockets
-        .iter()
-        .map(|socket| (socket.end, socket.is_mptcp))
-        .collect();
-    assert!(kinds.contains(&(StreamEnd::Sender, true)));
-    assert!(kinds.contains(&(StreamEnd::Receiver, false)));
+    for (host, with_mptcp) in [(0, StreamEnd::Receiver), (1, StreamEnd::Sender)] {
+        let flow = json!({"transport": "mptcp", "app": bulk(100_000)});
+        let experiment = experiment_with(&[flow], |resolved| {
+            resolved["hosts"][host]["mptcp"] = json!(false);
+        });
+        let (traffic, _) = Hosts::new().run(&experiment);
+        assert_eq!(traffic.results()[0].bytes, 100_000);
+        let sockets = traffic.sockets();
+        assert_eq!(sockets.len(), 2);
+        for socket in sockets {
+            // Who accepts gets a socket of what was asked for; who asks keeps the kind it has.
+            let is_opener_with_mptcp = socket.end == StreamEnd::Sender && socket.end == with_mptcp;
+            assert_eq!(socket.is_mptcp, is_opener_with_mptcp, "{socket:?}");
+        }
+    }
 }

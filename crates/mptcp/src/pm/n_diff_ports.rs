@@ -29,7 +29,7 @@ impl NDiffPorts {
             wanted: subflows.unwrap_or(DEFAULT_SUBFLOWS) as usize,
             subflows: Subflows::new(connection),
             opening: 0,
-            backoff: Backoff::default(),
+            backoff: Backoff::of_subflow(),
             retry_at: None,
         }
     }
@@ -135,7 +135,7 @@ mod tests {
         let pair = connection.initial.pair();
         let mut side = Side::new(Box::new(NDiffPorts::new(&connection, Some(3))));
         side.tell(Event::Established);
-        for expected_ns in [1_000_000_000, 2_000_000_000] {
+        for expected_ns in [100_000_000, 200_000_000] {
             side.tell(Event::OpenFailed { pair });
             side.tell(Event::OpenFailed { pair });
             assert_eq!(side.wait(), Some(expected_ns));
