@@ -8,6 +8,10 @@ use netlab::capabilities::{Capabilities, Capability, Missing};
 use netlab::resolved::{Action, Experiment};
 use rustix::thread::{CapabilitySet, capabilities as capabilities_of};
 
+use crate::Hosts;
+use crate::path_manager::PathManagers;
+use crate::traffic::why_refused;
+
 const FIXED: &[Capability] = &[
     Capability::has("transport udp"),
     Capability::has("transport tcp"),
@@ -145,7 +149,19 @@ impl Kernel {
 
     /// Everything in a valid experiment that this kernel cannot do; empty if it can run it.
     pub fn check(&self, experiment: &Experiment) -> Vec<Missing> {
-        Capabilities::new(&self.capabilities()).check(experiment)
+        let mut missing = Capabilities::new(&self.capabilities()).check(experiment);
+        missing.extend(PathManagers::check(experiment));
+        missing.extend(experiment.flows.iter().filter_map(|flow| {
+            Some(Missing {
+                feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),
+                why: why_refused(experiment, flow)?,
+            })
+        }));
+        missing.extend(Hosts::check(experiment).err().map(|error| Missing {
+            feature: "network".to_owned(),
+            why: error.to_string(),
+        }));
+        missing
     }
 
     fn multipath(&self) -> Capability {

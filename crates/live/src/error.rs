@@ -70,7 +70,7 @@ impl LiveError {
             Self::Verification(what) => Self::Verification(format!("{place}: {what}")),
             Self::Failed(what) => Self::Failed(format!("{place}: {what}")),
             Self::Refused(what) => Self::Refused(format!("{place}: {what}")),
-            error @ (Self::Direction(_) | Self::Capture(_) | Self::Table(_)) => error,
+            error => error,
         }
     }
 }

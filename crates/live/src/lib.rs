@@ -17,6 +17,7 @@ mod run;
 mod sampling;
 mod summary;
 mod sys;
+pub mod telemetry;
 pub mod traffic;
 
 pub use capabilities::{Kernel, check};

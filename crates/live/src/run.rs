@@ -16,6 +16,7 @@ use crate::interfaces::Interfaces;
 use crate::path_manager::{PathEvent, PathManagers};
 use crate::sampling::{Latest, Sampler};
 use crate::summary::{self, Summary};
+use crate::telemetry::{Fallback, FlowTelemetry, SubflowState, Telemetry};
 use crate::traffic::{FlowCounters, ProbeCounters, Traffic};
 use crate::{Clock, DirectionState, Emulator, Hosts, InterfaceState, LiveError};
 
@@ -51,6 +52,8 @@ pub struct LiveRun {
     path_managers: PathManagers,
     hosts: Hosts,
     emulator: Emulator,
+    telemetry: Telemetry,
+    fallbacks: Vec<Option<Fallback>>,
     interfaces: Interfaces,
     counters_at_start: BTreeMap<String, BTreeMap<String, u64>>,
     path_events: Vec<PathEvent>,
@@ -86,6 +89,8 @@ impl LiveRun {
         let flows = experiment.flows.iter();
         let flow_ids: Vec<_> = flows.map(|flow| flow.id.clone()).collect();
         let mut run = Self {
+            telemetry: Telemetry::new(&experiment, |id| hosts.namespace(id))?,
+            fallbacks: vec![None; flow_ids.len()],
             interfaces: Interfaces::new(&experiment),
             counters_at_start,
             path_events: Vec::new(),
@@ -171,12 +176,23 @@ impl LiveRun {
         let network = self.emulator.state()?;
         let flows = self.traffic.flows();
         let probes = self.traffic.probes();
+        let told = self.telemetry.sample(self.now, &self.traffic.sockets());
         let sampler = &mut self.sampler;
         let now = self.now;
         sampler.begin_tick(now);
         for (flow, counters) in self.experiment.flows.iter().zip(&flows) {
             let entity = format!("flows.{}", flow.id);
             sampler.record(now, &entity, &flow_values(counters))?;
+        }
+        let streams = self.experiment.flows.iter().zip(&told).enumerate();
+        for (index, (flow, told)) in streams.filter(|(_, (_, told))| !told.connections.is_empty()) {
+            let entity = format!("flows.{}", flow.id);
+            sampler.record(now, &entity, &told.values())?;
+            for subflow in &told.subflows {
+                let entity = format!("{entity}.subflows.{}", subflow.number);
+                sampler.record(now, &entity, &subflow.values())?;
+            }
+            self.fallbacks[index] = self.fallbacks[index].or(told.fallback());
         }
         let names = self.experiment.links.iter().flat_map(|link| {
             HopDirection::BOTH.map(|direction| format!("links.{}.{}", link.id, direction.name()))
@@ -249,7 +265,12 @@ impl LiveRun {
         self.path_events.extend(self.path_managers.finish()?);
         self.sampler.finish()?;
         self.units.finish()?;
-        let flows = summary::flows(&self.experiment, &self.traffic.results());
+        let flows = summary::flows(
+            &self.experiment,
+            &self.traffic.results(),
+            self.telemetry.results(),
+            &self.fallbacks,
+        );
         Ok(Summary {
             end_ns: self.now,
             trace_hash: None,
@@ -273,8 +294,10 @@ impl LiveRun {
 /// The names of all metrics that a run records, each once.
 fn metrics() -> Vec<&'static str> {
     let mut metrics = Vec::new();
-    let groups: [&[&str]; 5] = [
+    let groups: [&[&str]; 7] = [
         &FLOW_METRICS,
+        &FlowTelemetry::METRICS,
+        &SubflowState::METRICS,
         &LinkState::METRICS,
         &[LATE],
         &INTERFACE_METRICS,

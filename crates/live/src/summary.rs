@@ -9,6 +9,7 @@ use netlab::time::Nanos;
 use serde::Serialize;
 
 use crate::path_manager::PathEvent;
+use crate::telemetry::{Fallback, SubflowResult};
 use crate::traffic::FlowResult;
 use crate::{EmulatorSummary, Hosts, LatenessSummary, LiveError, NetworkState, Tables};
 
@@ -66,6 +67,10 @@ pub struct FlowSummary {
     pub path: PathSummary,
     /// Why it could not go on.
     pub error: Option<String>,
+    /// Why it was plain TCP although it was meant to be Multipath TCP.
+    pub fallback: Option<&'static str>,
+    /// Its subflows, in the order in which they were established.
+    pub subflows: Vec<SubflowResult>,
 }
 
 /// A path.
@@ -128,10 +133,17 @@ pub(crate) fn status(emulation: &EmulatorSummary) -> Status {
     }
 }
 
-pub(crate) fn flows(experiment: &Experiment, results: &[FlowResult]) -> Vec<FlowSummary> {
+pub(crate) fn flows(
+    experiment: &Experiment,
+    results: &[FlowResult],
+    subflows: Vec<Vec<SubflowResult>>,
+    fallbacks: &[Option<Fallback>],
+) -> Vec<FlowSummary> {
     let flows = experiment.flows.iter().zip(results);
     flows
-        .map(|(flow, result)| FlowSummary {
+        .zip(subflows)
+        .zip(fallbacks)
+        .map(|(((flow, result), subflows), fallback)| FlowSummary {
             id: flow.id.clone(),
             start_ns: result.start_ns,
             established_ns: result.established_ns,
@@ -143,6 +155,8 @@ pub(crate) fn flows(experiment: &Experiment, results: &[FlowResult]) -> Vec<Flow
                 link: flow.paths[0].hops[0].link.clone(),
             },
             error: result.error.clone(),
+            fallback: fallback.map(Fallback::why),
+            subflows,
         })
         .collect()
 }

@@ -12,14 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use live::{Clock, End, LiveError, NetworkNamespace, PathEvent, PathManagers, What};
+use live::{Clock, End, NetworkNamespace, PathEvent, PathManagers, What};
 use netlab::resolved::{Action, Experiment};
 use rustix::net::{AddressFamily, SocketType, ipproto};
 use serde_json::{Value, json};
 
 /// Two hosts and the links between them: link N joins 10.1.N.1 at the client to 10.1.N.2 at the server.
 struct Lab {
-    links: u8,
     client: Arc<NetworkNamespace>,
     server: Arc<NetworkNamespace>,
 }
@@ -40,7 +39,6 @@ impl Lab {
     fn new(links: u8) -> Self {
         let make = || Arc::new(NetworkNamespace::new().unwrap());
         let lab = Self {
-            links,
             client: make(),
             server: make(),
         };
@@ -401,8 +399,7 @@ fn full_mesh_joins_eight_links() {
         managed.count("client", What::SubflowEstablished) == 7
     });
     drop(connection);
-    let events = managed.finish();
-    print(&events);
+    managed.finish();
     assert_eq!(lab.counter("server", "MPJoinAckRx"), 7);
 }
 
@@ -419,9 +416,22 @@ fn kernel_endpoints_join_eight_links() {
         managed.count("client", What::SubflowEstablished) == 7
     });
     drop(connection);
-    print(&managed.finish());
-    println!("{}", lab.at("client", "ip mptcp endpoint"));
-    println!("{}", lab.at("server", "ip mptcp limits"));
+    let events = managed.finish();
+    let endpoints = |host: &str, flags: &str| {
+        let added = events
+            .iter()
+            .filter(|event| event.what == What::EndpointAdded && event.host == host);
+        added
+            .filter(|event| event.why.as_deref() == Some(flags))
+            .count()
+    };
+    assert_eq!(
+        (
+            endpoints("client", "subflow"),
+            endpoints("server", "signal")
+        ),
+        (7, 7)
+    );
 }
 
 #[test]
@@ -435,10 +445,7 @@ fn n_diff_ports_has_as_many_as_it_is_told_on_the_initial_pair() {
         let expected = BTreeMap::from([(1, subflows)]);
         eventually("all subflows", || lab.links_used(5001) == expected);
         drop(connection);
-        let events = managed.finish();
-        if subflows == 12 {
-            print(&events);
-        }
+        managed.finish();
     }
 }
 
@@ -622,7 +629,6 @@ fn set_backup(interface: &str, on: bool) -> Action {
 
 /// The peer hears that the subflows of one interface are backup ones, and that they are regular ones again.
 fn priority_is_told(manager: &str, host: &str, link: u8) {
-    println!("{manager} {host} {link}");
     let peer = if host == "client" { "server" } else { "client" };
     let lab = Lab::new(3);
     let mut managed = lab.start(&description(3, 0, &[named(manager)]));
@@ -652,7 +658,6 @@ fn priority_is_told(manager: &str, host: &str, link: u8) {
     }
     drop(connection);
     let events = managed.finish();
-    print(&events);
     assert!(!events.iter().any(|event| event.what == What::Refused));
 }
 
@@ -734,7 +739,6 @@ fn a_connection_of_another_program_is_managed_like_the_flow_between_the_same_add
         managed.count("server", What::ConnectionClosed) == 2
     });
     let events = managed.finish();
-    print(&events);
     assert!(events.iter().all(|event| event.flow.is_none()));
     assert!(!events.iter().any(|event| event.what == What::Refused));
 }
@@ -772,6 +776,127 @@ fn a_subflow_of_a_socket_for_both_families_is_closed_and_opened_again() {
     measuring.join().unwrap();
     serving.join().unwrap();
     let events = managed.finish();
-    print(&events);
     assert!(!events.iter().any(|event| event.what == What::Refused));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_connection_outlives_its_last_subflow_at_either_end() {
+    for host in ["client", "server"] {
+        for backward in [false, true] {
+            let lab = Lab::new(2);
+            let mut described = description(2, 0, &[named("full_mesh")]);
+            if backward {
+                turn(&mut described);
+            }
+            let managed = lab.start(&described);
+            let connection = Connection::open(&lab, 1, 5001, backward);
+            eventually("two subflows", || {
+                lab.links_used(5001) == every_link_once(2)
+            });
+            lab.down(host, 1);
+            lab.down(host, 2);
+            eventually("none is left", || lab.subflows(host, 5001).is_empty());
+            lab.up(host, 1);
+            lab.up(host, 2);
+            eventually("both are back", || {
+                lab.subflows("client", 5001) == turned(&lab.subflows("server", 5001))
+                    && lab.links_used(5001) == every_link_once(2)
+            });
+            drop(connection);
+            managed.finish();
+        }
+    }
+}
+
+fn turned(ends: &BTreeSet<(String, String)>) -> BTreeSet<(String, String)> {
+    ends.iter()
+        .map(|(local, remote)| (remote.clone(), local.clone()))
+        .collect()
+}
+
+#[test]
+#[ignore = "needs root"]
+fn kernel_endpoints_join_all_links_of_flows_in_both_directions() {
+    let lab = Lab::new(4);
+    let both = [named("kernel_endpoints"), named("kernel_endpoints")];
+    let mut described = description(4, 0, &both);
+    let mut other = described["flows"][1].clone();
+    (other["from"], other["to"]) = (json!("server"), json!("client"));
+    for path in other["paths"].as_array_mut().unwrap() {
+        let (near, far) = (path["local"].take(), path["remote"].take());
+        (path["local"], path["remote"]) = (far, near);
+        path["hops"][0]["direction"] = json!("backward");
+    }
+    described["flows"][1] = other;
+    let _managed = lab.start(&described);
+    let _connection = Connection::open(&lab, 1, 5001, false);
+    eventually("four subflows", || {
+        lab.links_used(5001) == every_link_once(4)
+    });
+}
+
+/// What is refused of a description, as one text.
+fn refused(described: &Value) -> String {
+    let experiment = Experiment::from_json(&described.to_string()).unwrap();
+    let missing = PathManagers::check(&experiment);
+    let texts = missing
+        .iter()
+        .map(|one| format!("{}: {}", one.feature, one.why));
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_kernel_and_a_program_cannot_manage_paths_of_one_host() {
+    let described = description(2, 0, &[named("kernel_endpoints"), named("full_mesh")]);
+    let why = refused(&described);
+    assert!(why.contains("flows.flow0.path_manager: kernel_endpoints: flow flow1 at the same host client has full_mesh"), "{why}");
+}
+
+#[test]
+fn endpoints_are_too_few_for_ten_links() {
+    let why = refused(&description(10, 0, &[named("kernel_endpoints")]));
+    assert!(
+        why.contains("host client would need 9 endpoints, and the kernel has at most 8"),
+        "{why}"
+    );
+    assert_eq!(
+        refused(&description(9, 0, &[named("kernel_endpoints")])),
+        ""
+    );
+}
+
+#[test]
+fn endpoints_cannot_keep_a_flow_to_some_interfaces() {
+    let mut described = description(
+        3,
+        0,
+        &[named("kernel_endpoints"), named("kernel_endpoints")],
+    );
+    assert_eq!(refused(&described), "");
+    described["flows"][1]["paths"] = json!([path(1), path(2)]);
+    let why = refused(&described);
+    assert!(why.contains("flows.flow1.path_manager"), "{why}");
+    assert!(
+        why.contains("it would also use 10.1.3.1 to 10.1.3.2, which only flow flow0 has"),
+        "{why}"
+    );
+}
+
+#[test]
+fn flows_over_single_paths_are_no_trouble_for_endpoints() {
+    let mut described = description(
+        3,
+        0,
+        &[named("kernel_endpoints"), named("kernel_endpoints")],
+    );
+    described["flows"][0]["paths"] = json!([path(1)]);
+    described["flows"][1]["paths"] = json!([path(2)]);
+    assert_eq!(refused(&described), "");
+}
+
+#[test]
+fn an_unknown_path_manager_is_refused() {
+    let why = refused(&description(2, 0, &[named("binder")]));
+    assert!(why.contains("flows.flow0.path_manager: binder"), "{why}");
 }

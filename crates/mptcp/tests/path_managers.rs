@@ -22,6 +22,8 @@ enum Incident {
     /// From now on, subflows over a link cannot be opened, or can.
     Refuse(u8, bool),
     Backup(usize, u8, bool),
+    /// From now on, announcements are lost, or not.
+    Deafen(bool),
     Wait(Nanos),
 }
 
@@ -34,6 +36,7 @@ fn incidents() -> impl Strategy<Value = Vec<Incident>> {
         link.clone().prop_map(Incident::Reset),
         (link.clone(), any::<bool>()).prop_map(|(link, on)| Incident::Refuse(link, on)),
         (side, link, any::<bool>()).prop_map(|(side, link, on)| Incident::Backup(side, link, on)),
+        any::<bool>().prop_map(Incident::Deafen),
         (0..5_000_000_000_u64).prop_map(Incident::Wait),
     ];
     prop::collection::vec(incident, 0..40)
@@ -69,6 +72,9 @@ struct World {
     backup: BTreeSet<IpAddr>,
     is_backup: BTreeSet<FourTuple>,
     pending: VecDeque<(usize, Event)>,
+    is_deaf: bool,
+    /// Subflows that only this side still has, because the other could not tell; it hears when the link works again.
+    left_over: BTreeSet<(usize, FourTuple)>,
     next_port: u16,
 }
 
@@ -108,6 +114,8 @@ impl World {
             backup: BTreeSet::new(),
             is_backup: BTreeSet::new(),
             pending: VecDeque::from([(0, Event::Established), (1, Event::Established)]),
+            is_deaf: false,
+            left_over: BTreeSet::new(),
             next_port: 40_001,
         };
         world.settle();
@@ -124,6 +132,7 @@ impl World {
             Incident::AddressUp(side, link) => {
                 if self.up[side].insert(link) {
                     self.tell(side, Event::AddressUp(address(side, link)));
+                    self.clear_left_over(link);
                 }
             }
             Incident::Reset(link) => {
@@ -143,6 +152,7 @@ impl World {
                 };
                 self.tell(side, Event::Backup { local, on });
             }
+            Incident::Deafen(is_deaf) => self.is_deaf = is_deaf,
             Incident::Wait(wait_ns) => self.wait_until(self.now + wait_ns),
         }
         self.settle();
@@ -194,21 +204,24 @@ impl World {
                     self.open(local, local_id, remote);
                 }
                 Command::CloseSubflow { subflow } => {
-                    let subflow = if side == 0 { subflow } else { turned(subflow) };
-                    self.close(subflow, false);
+                    self.close_at(side, subflow);
                 }
                 Command::Remove { id } => self.remove(side, id),
                 Command::Announce { id, address } => {
                     assert_ne!(id, 0, "ID 0 cannot be announced");
-                    let port = None;
-                    self.tell(1 - side, Event::Announced { id, address, port });
+                    let has_left_over = self.left_over.iter().any(|(whose, _)| *whose == side);
+                    let is_heard = !self.subflows.is_empty();
+                    assert!(is_heard || has_left_over, "there is no way to tell");
+                    if is_heard && !self.is_deaf {
+                        let port = None;
+                        self.tell(1 - side, Event::Announced { id, address, port });
+                    }
                 }
                 Command::SetBackup { subflow, backup } => {
                     let seen = if side == 0 { subflow } else { turned(subflow) };
-                    assert!(
-                        self.subflows.contains_key(&seen),
-                        "{subflow:?} is not there"
-                    );
+                    let is_left_over = self.left_over.contains(&(side, subflow));
+                    let is_there = is_left_over || self.subflows.contains_key(&seen);
+                    assert!(is_there, "{subflow:?} is not there");
                     match backup {
                         true => self.is_backup.insert(subflow),
                         false => self.is_backup.remove(&subflow),
@@ -259,6 +272,7 @@ impl World {
         }
     }
 
+    /// Both ends know that it is closed.
     fn close(&mut self, subflow: FourTuple, by_error: bool) {
         if self.subflows.remove(&subflow).is_some() {
             for (side, subflow) in [(0, subflow), (1, turned(subflow))] {
@@ -267,18 +281,54 @@ impl World {
         }
     }
 
-    /// The peer hears of it, and closes what it has to that address.
+    /// One end closes it; the other hears of it if the link works.
+    fn close_at(&mut self, side: usize, subflow: FourTuple) {
+        let by_error = false;
+        self.tell(side, Event::SubflowClosed { subflow, by_error });
+        let seen = if side == 0 { subflow } else { turned(subflow) };
+        if self.left_over.remove(&(side, subflow)) || self.subflows.remove(&seen).is_none() {
+            return;
+        }
+        let (peer, of_peer) = (1 - side, turned(subflow));
+        let link = link_of(subflow.pair());
+        if self.up.iter().all(|up| up.contains(&link)) {
+            let subflow = of_peer;
+            self.tell(peer, Event::SubflowClosed { subflow, by_error });
+        } else {
+            self.left_over.insert((peer, of_peer));
+        }
+    }
+
+    /// What one side still has is reset by the other, once the link works.
+    fn clear_left_over(&mut self, link: u8) {
+        if !self.up.iter().all(|up| up.contains(&link)) {
+            return;
+        }
+        let concerned = self.left_over.iter().copied();
+        let concerned = concerned.filter(|(_, subflow)| link_of(subflow.pair()) == link);
+        for (side, subflow) in concerned.collect::<Vec<_>>() {
+            self.left_over.remove(&(side, subflow));
+            let by_error = subflow.local.port().is_multiple_of(2);
+            self.tell(side, Event::SubflowClosed { subflow, by_error });
+        }
+    }
+
+    /// The peer hears of it if there is another way, and closes what it has to that address.
     fn remove(&mut self, side: usize, id: AddressId) {
-        self.tell(1 - side, Event::Removed { id });
+        if self.subflows.values().all(|ids| ids[side] == id) {
+            return;
+        }
+        let peer = 1 - side;
+        self.tell(peer, Event::Removed { id });
         let concerned = self.subflows.iter().filter(|(_, ids)| ids[side] == id);
-        let concerned: Vec<_> = concerned.map(|(subflow, _)| *subflow).collect();
-        for subflow in concerned {
+        for subflow in concerned.map(|(subflow, _)| *subflow).collect::<Vec<_>>() {
             self.close(subflow, false);
         }
     }
 
     /// All is well again, and long enough for what was to be tried again.
     fn recover(&mut self) {
+        self.is_deaf = false;
         for link in 1..=LINKS {
             self.happen(&Incident::Refuse(link, false));
             for side in [0, 1] {

@@ -355,7 +355,13 @@ impl End for StreamReceiver {
                     self.finish()?;
                     return Ok(None);
                 }
-                Progress::Done((_, count)) => self.take(count, clock.now())?,
+                Progress::Done((_, count)) => {
+                    self.take(count, clock.now())?;
+                    // There is no more yet: asking would only cost a system call.
+                    if count < self.buffer.len() {
+                        break;
+                    }
+                }
                 Progress::MustWait => break,
             }
         }

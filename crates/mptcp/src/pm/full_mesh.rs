@@ -11,7 +11,7 @@ use super::{AddressId, AddressPair, Command, Connection, Event, FourTuple, Nanos
 
 /// The opener opens the missing pairs when the connection is established, when an address comes back at either end, and
 /// some time after a failure. Either side, when it loses an address, closes its subflows and tells the peer; the acceptor
-/// announces an address that is back, so that the opener hears of it.
+/// announces an address that is back, again and again until there is a subflow to it.
 #[derive(Clone, Debug)]
 pub struct FullMesh {
     role: Role,
@@ -23,14 +23,55 @@ pub struct FullMesh {
     pairs: Vec<AddressPair>,
     states: BTreeMap<AddressPair, PairState>,
     peer: PeerAddresses,
+    announcements: Announcements,
 }
 
 /// What is known of a pair beside its subflows.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct PairState {
     opening: bool,
     retry_at: Option<Nanos>,
     backoff: Backoff,
+}
+
+impl Default for PairState {
+    fn default() -> Self {
+        Self {
+            opening: false,
+            retry_at: None,
+            backoff: Backoff::of_subflow(),
+        }
+    }
+}
+
+/// Local addresses that are back, and of which the opener may not have heard yet.
+#[derive(Clone, Debug)]
+struct Announcements {
+    addresses: BTreeSet<IpAddr>,
+    backoff: Backoff,
+    retry_at: Option<Nanos>,
+}
+
+impl Announcements {
+    fn new() -> Self {
+        Self {
+            addresses: BTreeSet::new(),
+            backoff: Backoff::of_announcement(),
+            retry_at: None,
+        }
+    }
+
+    fn add(&mut self, address: IpAddr) {
+        self.addresses.insert(address);
+        self.backoff.reset();
+    }
+
+    fn remove(&mut self, address: IpAddr) {
+        self.addresses.remove(&address);
+        if self.addresses.is_empty() {
+            self.retry_at = None;
+        }
+    }
 }
 
 /// What the peer has said about its addresses.
@@ -78,6 +119,7 @@ impl FullMesh {
             pairs: connection.pairs.clone(),
             states: BTreeMap::new(),
             peer: PeerAddresses::new(initial.remote.ip()),
+            announcements: Announcements::new(),
         }
     }
 
@@ -146,8 +188,20 @@ impl FullMesh {
 
     fn subflow_closed(&mut self, now: Nanos, pair: AddressPair, by_error: bool) {
         self.state(pair).opening = false;
-        if by_error && self.subflows.count(pair) == 0 {
+        if self.subflows.are_none() {
+            self.try_all(now);
+        } else if by_error && self.subflows.count(pair) == 0 {
             self.try_again(now, pair);
+        }
+    }
+
+    /// Without any subflow the peer cannot announce what is back: what it has removed is worth a try too.
+    fn try_all(&mut self, now: Nanos) {
+        self.peer.removed.clear();
+        for pair in self.pairs.clone() {
+            if !self.state(pair).opening {
+                self.try_again(now, pair);
+            }
         }
     }
 
@@ -156,12 +210,14 @@ impl FullMesh {
         if self.role == Role::Opener && self.is_usable(pair) {
             let state = self.state(pair);
             state.opening = false;
-            state.retry_at = Some(state.backoff.after_failure(now));
+            let next = state.backoff.after_failure(now);
+            state.retry_at.get_or_insert(next);
         }
     }
 
     fn address_down(&mut self, local: IpAddr, commands: &mut Vec<Command>) {
         self.down.insert(local);
+        self.announcements.remove(local);
         self.forget(|pair| pair.local == local);
         if let Some(id) = self.ids.known(local).filter(|_| self.established) {
             commands.push(Command::Remove { id });
@@ -170,22 +226,40 @@ impl FullMesh {
         commands.extend(closed.map(|subflow| Command::CloseSubflow { subflow }));
     }
 
-    fn address_up(&mut self, local: IpAddr, commands: &mut Vec<Command>) {
+    fn address_up(&mut self, now: Nanos, local: IpAddr, commands: &mut Vec<Command>) {
         self.down.remove(&local);
         match self.role {
             Role::Opener => self.open_missing(|pair| pair.local == local, commands),
-            Role::Acceptor => self.announce(local, commands),
+            Role::Acceptor => {
+                // Only addresses that the description routes, and only to a peer that can hear it.
+                if self.established && self.pairs.iter().any(|pair| pair.local == local) {
+                    self.announcements.add(local);
+                    self.announce(now, commands);
+                }
+            }
         }
     }
 
-    /// Only addresses that the description routes, and only to a peer that can hear it.
-    fn announce(&mut self, local: IpAddr, commands: &mut Vec<Command>) {
-        if !self.established || !self.pairs.iter().any(|pair| pair.local == local) {
+    /// All that the peer may not have heard. Without a subflow nothing can be said: the next one that the opener opens
+    /// says it.
+    fn announce(&mut self, now: Nanos, commands: &mut Vec<Command>) {
+        if self.announcements.addresses.is_empty() || self.subflows.are_none() {
+            self.announcements.retry_at = None;
             return;
         }
-        if let Some(id) = self.ids.id_to_announce(local) {
-            let address = local;
-            commands.push(Command::Announce { id, address });
+        for &address in &self.announcements.addresses {
+            if let Some(id) = self.ids.id_to_announce(address) {
+                commands.push(Command::Announce { id, address });
+            }
+        }
+        self.announcements.retry_at = Some(self.announcements.backoff.after_failure(now));
+    }
+
+    /// A subflow shows that the peer knows its address, and makes a way to tell of the others.
+    fn heard(&mut self, now: Nanos, subflow: FourTuple, commands: &mut Vec<Command>) {
+        self.announcements.remove(subflow.local.ip());
+        if self.announcements.retry_at.is_none() {
+            self.announce(now, commands);
         }
     }
 
@@ -214,7 +288,7 @@ impl PathManager for FullMesh {
                 self.open_missing(|_| true, commands);
             }
             Event::AddressDown(local) => self.address_down(local, commands),
-            Event::AddressUp(local) => self.address_up(local, commands),
+            Event::AddressUp(local) => self.address_up(now, local, commands),
             Event::Backup { .. } => {}
             Event::Announced { id, address, port } => {
                 self.peer.announce(id, address, port);
@@ -228,6 +302,7 @@ impl PathManager for FullMesh {
             } => {
                 self.subflow_established(subflow, local_id, remote_id);
                 self.close_older(subflow, commands);
+                self.heard(now, subflow, commands);
             }
             Event::SubflowClosed { subflow, by_error } => {
                 self.subflow_closed(now, subflow.pair(), by_error);
@@ -237,10 +312,8 @@ impl PathManager for FullMesh {
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        self.states
-            .values()
-            .filter_map(|state| state.retry_at)
-            .min()
+        let pairs = self.states.values().filter_map(|state| state.retry_at);
+        pairs.chain(self.announcements.retry_at).min()
     }
 
     fn handle_timeout(&mut self, now: Nanos, commands: &mut Vec<Command>) {
@@ -248,6 +321,9 @@ impl PathManager for FullMesh {
             state.retry_at = state.retry_at.filter(|&at| at > now);
         }
         self.open_missing(|_| false, commands);
+        if self.announcements.retry_at.is_some_and(|at| at <= now) {
+            self.announce(now, commands);
+        }
     }
 }
 
@@ -475,9 +551,58 @@ mod tests {
     }
 
     #[test]
+    fn what_came_back_is_announced_until_there_is_a_subflow_to_it() {
+        let mut side = acceptor(2);
+        side.tell(Event::Established);
+        let subflow = tuple(2, 40_000);
+        let address = subflow.local.ip();
+        let expected = [Command::Announce { id: 1, address }];
+        assert_eq!(side.tell(Event::AddressUp(address)), expected);
+        for seconds in [1, 2, 4, 8, 16, 30, 30] {
+            assert_eq!(side.wait(), Some(seconds * 1_000_000_000));
+            assert_eq!(side.expire(), expected);
+        }
+        let (local_id, remote_id) = (1, 1);
+        let established = Event::SubflowEstablished {
+            subflow,
+            local_id,
+            remote_id,
+        };
+        assert_eq!(side.tell(established), []);
+        assert_eq!(side.wait(), None);
+    }
+
+    #[test]
+    fn without_any_subflow_announcements_wait_for_the_next() {
+        let mut side = acceptor(2);
+        side.tell(Event::Established);
+        let [initial, further] = [1, 2].map(|link| tuple(link, 40_000));
+        let by_error = false;
+        side.tell(Event::AddressDown(initial.local.ip()));
+        side.tell(Event::SubflowClosed {
+            subflow: initial,
+            by_error,
+        });
+        assert_eq!(side.tell(Event::AddressUp(initial.local.ip())), []);
+        assert_eq!(side.wait(), None);
+        let (id, address) = (1, initial.local.ip());
+        let established = Event::SubflowEstablished {
+            subflow: further,
+            local_id: 7,
+            remote_id: 1,
+        };
+        assert_eq!(side.tell(established), [Command::Announce { id, address }]);
+    }
+
+    #[test]
     fn the_initial_address_is_announced_with_an_id_of_its_own() {
         let mut side = acceptor(2);
         side.tell(Event::Established);
+        side.tell(Event::SubflowEstablished {
+            subflow: tuple(2, 40_000),
+            local_id: 1,
+            remote_id: 1,
+        });
         let subflow = tuple(1, 40_000);
         let address = subflow.local.ip();
         for _ in 0..2 {
@@ -487,7 +612,7 @@ mod tests {
             );
             let by_error = false;
             side.tell(Event::SubflowClosed { subflow, by_error });
-            let expected = [Command::Announce { id: 1, address }];
+            let expected = [Command::Announce { id: 2, address }];
             assert_eq!(side.tell(Event::AddressUp(address)), expected);
             side.tell(Event::SubflowEstablished {
                 subflow,

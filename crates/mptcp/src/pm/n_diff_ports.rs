@@ -29,7 +29,7 @@ impl NDiffPorts {
             wanted: subflows.unwrap_or(DEFAULT_SUBFLOWS) as usize,
             subflows: Subflows::new(connection),
             opening: 0,
-            backoff: Backoff::default(),
+            backoff: Backoff::of_subflow(),
             retry_at: None,
         }
     }
