@@ -5,7 +5,7 @@ RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Ca
 PYTHON_FILES := python tests benches examples
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check fast-test format bench soak schema clean
+.PHONY: help build demo test kernel-test check format bench soak schema clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,15 +33,24 @@ check: build  ## format, lints and the fast tests
 	$(BIN)/ruff format --check $(PYTHON_FILES)
 	$(BIN)/mypy
 	cargo test --quiet --workspace
-	$(BIN)/pytest -m 'not slow'
+	$(BIN)/pytest -m 'not slow and not kernel'
 
-test: check  ## everything but the soak: what CI runs
+test: check kernel-test  ## everything but the soak: what CI runs
 	cargo test --quiet --workspace --release
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m 'slow and not kernel'
+
+kernel-test: build  ## the tests on this machine's kernel, which need root
+ifeq ($(shell id -u),0)
+	cargo test --quiet --package live -- --ignored --test-threads 1
+	$(BIN)/pytest -m 'kernel and not soak'
+else
+	@echo 'not root: the tests on the kernel are left out' >&2
+endif
 
 soak: build  ## the long matrices
 	PROPTEST_CASES=20000 cargo test --quiet --workspace --release
-	HYPOTHESIS_PROFILE=soak $(BIN)/pytest
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m 'not kernel'
+	[ "$$(id -u)" != 0 ] || $(BIN)/pytest -m kernel
 
 format:  ## rewrite the sources in the house style
 	cargo fmt --all

@@ -104,6 +104,110 @@ def _delivered_packets(bundle: Path) -> int:
     return sum(link["delivered_packets"] for link in links)
 
 
+def setup() -> dict[str, Figure]:
+    """Hosts in namespaces: built, verified by echoes over the links, removed; the peer builds the same of veth."""
+    if os.geteuid() != 0:
+        print("setup: left out, as it needs root")
+        return {}
+    command = ["cargo", "bench", "--quiet", "-p", "live", "--bench", "setup"]
+    printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
+    found = dict(re.findall(r"^(setup-\S+) ([\d.]+)$", printed, re.MULTILINE))
+    peers = {
+        "setup-8links-up": _ip_batch_s(*_parallel_links(8)),
+        "setup-star100-up": _ip_batch_s(*_star(100)),
+        "setup-1000interfaces-up": _ip_batch_s(*_parallel_links(500)),
+    }
+    figures = {}
+    for name, limit in SETUP_LIMITS_S.items():
+        has_peer = name in peers
+        figures[name] = {
+            "value": float(found[name]),
+            "unit": "s",
+            "limit": limit,
+            "peer": "ip -b" if has_peer else "the limit we set",
+            "peer_value": peers[name] if has_peer else limit,
+        }
+    return figures
+
+
+SETUP_LIMITS_S = {
+    "setup-8links-up": 0.05,
+    "setup-8links-verified": 0.3,
+    "setup-star100-up": 0.2,
+    "setup-1000interfaces-up": 1.0,
+    "setup-1000interfaces-down": 0.5,
+}
+
+Batches = dict[str, list[str]]
+"""Commands of ip(8) by the namespace they are for."""
+
+
+def _ip_batch_s(first: list[str], batches: Batches) -> float:
+    """Median time of `ip -b` for the commands of `first`, and then once or twice for each namespace."""
+    times = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        try:
+            _ip_batch([*(f"netns add {name}" for name in batches), *first])
+            for name, commands in batches.items():
+                _ip_batch([command for command in commands if "::" not in command], "-n", name)
+                _ip_batch([command for command in commands if "::" in command], "-6", "-n", name)
+            times.append(time.perf_counter() - begun)
+        finally:
+            _ip_batch([f"netns delete {name}" for name in batches], "-force")
+    return statistics.median(times)
+
+
+def _ip_batch(commands: list[str], *options: str) -> None:
+    if not commands:
+        return
+    subprocess.run(["ip", *options, "-b", "-"], input="\n".join(commands), check=True, text=True)
+
+
+def _namespace(host: object) -> str:
+    return f"mptcplab-bench-{os.getpid()}-{host}"
+
+
+def _parallel_links(n: int) -> tuple[list[str], Batches]:
+    """Two hosts, `n` links, and what leads packets out by the interface of their address."""
+    ends = _namespace(1), _namespace(2)
+    first = [f"link add eth{i} netns {ends[0]} type veth peer name eth{i} netns {ends[1]}" for i in range(n)]
+    return first, {end: _host_commands(n, me) for end, me in zip(ends, (1, 2), strict=True)}
+
+
+def _host_commands(n: int, me: int) -> list[str]:
+    commands = ["link set lo up"]
+    for i in range(n):
+        ipv4, ipv6 = f"10.{1 + i // 250}.{i % 250}.", f"fd00:1:{i:x}::"
+        commands.append(f"link set eth{i} up")
+        commands += [f"address add {ipv4}{me}/24 dev eth{i}", f"address add {ipv6}{me}/64 dev eth{i} nodad"]
+        for prefix, everything in ((ipv4, "0.0.0.0/0"), (ipv6, "::/0")):
+            commands += [
+                f"rule add from {prefix}{me} lookup {1000 + i}",
+                f"route add unreachable {everything} table {1000 + i}",
+                f"route add {prefix}{3 - me} dev eth{i} table {1000 + i}",
+            ]
+    return commands
+
+
+def _star(n: int) -> tuple[list[str], Batches]:
+    """`n` hosts on a bridge, each with a route to the next."""
+    hub = _namespace("hub")
+    first = [f"link add eth0 netns {_namespace(i)} type veth peer name p{i} netns {hub}" for i in range(n)]
+    ports = [command for i in range(n) for command in (f"link set p{i} master br0", f"link set p{i} up")]
+    batches = {hub: ["link add br0 type bridge", *ports, "link set br0 up"]}
+    for i in range(n):
+        batches[_namespace(i)] = [
+            "link set lo up",
+            "link set eth0 up",
+            f"address add 10.1.0.{i + 1}/24 dev eth0",
+            f"rule add from 10.1.0.{i + 1} lookup 1000",
+            "route add unreachable default table 1000",
+            f"route add 10.1.0.{(i + 1) % n + 1} dev eth0 table 1000",
+        ]
+    return first, batches
+
+
 def install() -> dict[str, Figure]:
     """Size of the base install in an empty environment."""
     with tempfile.TemporaryDirectory() as folder:
@@ -124,6 +228,7 @@ BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "resolve": resolve,
     "link": link,
     "sim-8links": simulator,
+    "setup": setup,
     "install": install,
 }
 

@@ -31,7 +31,7 @@ def host(name: str) -> Json:
     tcp = {"syn_retries": 3, "syn_linear_timeouts": 4, "checksum": False, "initial_window_segments": 10}
     buffers = {"rcvbuf_bytes": 6291456, "sndbuf_bytes": 4194304}
     stack = {"stack": "backend", "mptcp": True, "one_at_a_time": False, "first_hop": "network"}
-    return {"id": name, **stack, **tcp, **buffers, "behaviour": behaviour}
+    return {"id": name, **stack, **tcp, **buffers, "behaviour": [behaviour]}
 
 
 def direction(rate_bps: int | None = 4_000_000, delay_ns: int = 20_000_000) -> Json:

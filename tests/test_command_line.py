@@ -104,7 +104,8 @@ def test_a_name_leads_to_no_other_place(desk: Path, name: str) -> None:
 
 
 def test_what_a_back_end_cannot_do_names_the_remedy(desk: Path) -> None:
-    assert is_refused(mptcplab("run", "short.yaml", "--on", "kernel", "--json", cwd=desk), 3, "kernel", "use --on sim")
+    ended = mptcplab("run", "short.yaml", "--on", "userspace", "--json", cwd=desk)
+    assert is_refused(ended, 3, "userspace", "use --on sim")
 
 
 def test_a_prefix_that_runs_in_part_is_refused_in_few_words(desk: Path) -> None:

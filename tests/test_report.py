@@ -30,7 +30,7 @@ def recorded(out: Path, seed: int = 1, *, status: Any = "done", **changes: Any) 
     experiment = resolved(**changes)
     writer = BundleWriter.create(out, experiment, backend="sim", seed=seed, repeat=0)
     run = made_run(experiment, seed)
-    substituted = [{"flow": "bulk", "used": "reno"}]
+    substituted = [{"where": "flows.bulk.cc", "asked": "lia", "used": "reno", "why": "not in this kernel"}]
     return writer.finish(status, wall_s=0.2, substitutions=substituted, **evaluated(run)), run
 
 
@@ -109,7 +109,7 @@ def test_the_page_says_what_happened_first(page: str) -> None:
         "of its ceiling of 7.40 Mbit/s",
         "cut at 10 s: the worst flow had recovered after 400 ms",
         "Expectations: 2 of 3 held",
-        "Substituted: flow bulk, used reno.",
+        "Substituted: flows.bulk.cc: reno instead of lia (not in this kernel).",
     ]
     for sentence in words:
         assert 0 < page.index(sentence) < page.index("<figure")
@@ -151,7 +151,11 @@ def test_nothing_from_the_description_becomes_markup(tmp_path: Path) -> None:
     evil["expect"] = ["run.duration_s > 1"]
     bundle, _ = recorded(tmp_path)
     run = made_run(evil)
-    record = bundle.record | evaluated(run) | {"experiment": EVIL, "substitutions": [EVIL]}
+    record = (
+        bundle.record
+        | evaluated(run)
+        | {"experiment": EVIL, "substitutions": [dict.fromkeys(("where", "asked", "used", "why"), EVIL)]}
+    )
     html = page_of(record, run, tmp_path / EVIL)
     assert "<script" not in html
     assert "&lt;script&gt;" in html

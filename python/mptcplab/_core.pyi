@@ -14,18 +14,8 @@ def check(resolved: str) -> list[tuple[str, str]]:
     ValueError if the JSON is not of the schema.
     """
 
-@final
-class Simulation:
-    """A run of a resolved experiment (JSON) with one seed."""
-
-    def __init__(
-        self, resolved: str, seed: int, directory: str | PathLike[str], event_queue: str | None = None
-    ) -> None:
-        """A run at time 0; creates samples.arrows and units.arrows in ``directory``.
-
-        ``event_queue`` is "calendar" or "heap", None the faster one; the result is the same.
-        ValueError if the simulator cannot run it, OSError if a file cannot be written.
-        """
+class Run:
+    """A run of a resolved experiment."""
 
     @property
     def now_ns(self) -> int:
@@ -37,14 +27,47 @@ class Simulation:
         OSError if a table cannot be written.
         """
 
-    def inject(self, action: str) -> dict[str, Any]:
-        """Carry out an action (JSON) now; the event as recorded: id, parent, asked_ns, actual_ns, injected."""
+    def inject(self, action: str) -> str:
+        """Carry out an action (JSON) now; the event as recorded (JSON).
+
+        Keys: id, parent, asked_ns, actual_ns, injected, action.
+        """
 
     def latest(self) -> dict[str, dict[str, float]]:
         """Entity to metric to value, as of the last sample."""
 
     def finish(self) -> str:
         """End the run where it is, write the Parquet files, remove the streams; the summary (JSON)."""
+
+@final
+class Simulation(Run):
+    """A run of the simulator with one seed."""
+
+    def __init__(
+        self, resolved: str, seed: int, directory: str | PathLike[str], event_queue: str | None = None
+    ) -> None:
+        """A run at time 0; creates samples.arrows and units.arrows in ``directory``.
+
+        ``event_queue`` is "calendar" or "heap", None the faster one; the result is the same.
+        ValueError if the simulator cannot run it, OSError if a file cannot be written.
+        """
+
+@final
+class LiveRun(Run):
+    """A run in real time on this machine's kernel. Only on Linux."""
+
+    def __init__(self, resolved: str, seed: int, directory: str | PathLike[str]) -> None:
+        """Build the hosts and their network, verify them, and start at time 0.
+
+        ValueError if the JSON is not of the schema, OSError if a file cannot be written, RuntimeError if the machine
+        refuses or the network is not as described.
+        """
+
+def live_capabilities(*, on_any_machine: bool = False) -> list[tuple[str, bool, str]]:
+    """As ``capabilities``, in real time on this machine, or on any with a mainline kernel of today. Only on Linux."""
+
+def live_check(resolved: str, *, on_any_machine: bool = False) -> list[tuple[str, str]]:
+    """As ``check``, in real time: on this machine, or on any with a mainline kernel of today. Only on Linux."""
 
 def read_table(path: str | PathLike[str]) -> dict[str, Any]:
     """A table whole, from .parquet or from .arrows, of which all complete batches are read if it was cut off.

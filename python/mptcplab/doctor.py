@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mptcplab.backends import ANNOUNCED, BACKENDS, backend
-from mptcplab.errors import MptcplabError
+from mptcplab.errors import MptcplabError, PrivilegeError, Unsupported
 
 #: A day of 60 s runs at the default sampling interval; below this a user should know before starting.
 LOW_DISK_BYTES = 1_000_000_000
@@ -65,7 +65,10 @@ def _disk(directory: Path) -> Finding:
 
 def _backend(name: str) -> Finding:
     try:
-        capabilities = backend(name).probe()
+        found = backend(name)
+        capabilities = found.probe()
+    except Unsupported as error:
+        return Finding(f"back-end {name}", "warning", "; ".join(why for _, why in error.missing))
     except (MptcplabError, ImportError) as error:
         return Finding(f"back-end {name}", "problem", str(error))
     able = ", ".join(capability.feature for capability in capabilities if capability.available)
@@ -74,7 +77,12 @@ def _backend(name: str) -> Finding:
         if not capability.available:
             unable.setdefault(capability.why, []).append(capability.feature)
     reasons = [f"not {', '.join(features)}: {why}" for why, features in unable.items()]
-    return Finding(f"back-end {name}", "ok", "\n".join([f"can: {able}", *reasons]))
+    told = "\n".join([f"can: {able}", *reasons])
+    try:
+        found.ready()
+    except PrivilegeError:
+        return Finding(f"back-end {name}", "warning", told)
+    return Finding(f"back-end {name}", "ok", told)
 
 
 def _announced() -> list[Finding]:

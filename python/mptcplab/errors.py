@@ -59,6 +59,16 @@ class Unsupported(MptcplabError):
         super().__init__(f"back-end {backend} cannot run {experiment}: {reasons}")
 
 
+class PrivilegeError(MptcplabError):
+    """A back-end needs rights that this user does not have; the message has the remedy."""
+
+    exit_status = 3
+
+    def __init__(self, backend: str, remedy: str) -> None:
+        self.backend = backend
+        super().__init__(f"back-end {backend}: {remedy}")
+
+
 def first_few(items: Sequence[str], separator: str = ", ", most: int = 4) -> str:
     """The items in one text; of many, the first and how many more there are."""
     shown = [*items[:most], *([f"and {len(items) - most} more"] if len(items) > most else [])]

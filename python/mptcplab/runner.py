@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mptcplab.backends import backend, feature_of
+from mptcplab.backends.preferences import Choice, first_choices
 from mptcplab.errors import RunFailed, Unsupported, first_few
 from mptcplab.results import Bundle, BundleWriter, digest, done_bundles, evaluated, read_data
 from mptcplab.results import check as check_expectations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from mptcplab.experiment import Experiment, Member
 
@@ -30,7 +31,10 @@ HEED_CTRL_C_S = 0.2
 class Job:
     """One run to be had: an experiment with one seed on one back-end."""
 
+    #: As it was asked for; the bundle bears its digest.
     experiment: Resolved
+    #: As it runs: its lists of preference hold one choice.
+    choice: Choice
     backend: str
     seed: int
     repeat: int
@@ -73,7 +77,8 @@ def run(
 ) -> list[Bundle]:
     """Run an experiment ``repeat`` times and give its bundles; ``bundle.record["metrics"]`` has what was measured.
 
-    What is done already under ``out`` is not run again. Raises SpecError, Unsupported or RunFailed.
+    What is done already under ``out`` is not run again; look at the bundles' ``status``. Raises SpecError, Unsupported,
+    PrivilegeError or RunFailed.
     """
     from mptcplab.experiment import Experiment, resolve
 
@@ -82,13 +87,29 @@ def run(
     return execute(jobs, _Nobody())
 
 
-def check(experiments: Iterable[Resolved], backend_name: str) -> None:
-    """Refuse before anything runs: SpecError for a wrong expectation, Unsupported for what the back-end cannot do."""
+def choose(experiments: Iterable[Resolved], backend_name: str, among: Sequence[str] = ()) -> list[Choice]:
+    """What each experiment runs as: the first choices that the back-end has, and those ``among`` which it is compared.
+
+    Refuses before anything runs: SpecError for a wrong expectation, Unsupported for what the back-end cannot do,
+    PrivilegeError for what only an administrator may.
+    """
     chosen = backend(backend_name)
+    several = [backend(name) for name in dict.fromkeys([backend_name, *among])]
+    for one in several:
+        one.ready()
+    choices = []
     missing: dict[str, list[tuple[str, str]]] = {}
     for experiment in experiments:
         check_expectations(experiment["expect"], experiment)
-        missing[experiment["name"]] = chosen.check(experiment)
+        choice = first_choices(experiment, several)
+        choices.append(choice)
+        missing[experiment["name"]] = list(dict.fromkeys([*choice.missing, *chosen.check(choice.experiment)]))
+    _refuse(backend_name, missing)
+    return choices
+
+
+def _refuse(backend_name: str, missing: Mapping[str, list[tuple[str, str]]]) -> None:
+    """Raise Unsupported if something is missing for one of the experiments."""
     refused = [name for name, features in missing.items() if features]
     if len(refused) == 1:
         raise Unsupported(backend_name, missing[refused[0]], refused[0])
@@ -100,31 +121,45 @@ def check(experiments: Iterable[Resolved], backend_name: str) -> None:
 
 
 def plan(
-    experiments: Sequence[Resolved], backend_name: str, *, seed: int, repeat: int, out: Path, fresh: bool = False
+    experiments: Sequence[Resolved],
+    backend_name: str,
+    *,
+    seed: int,
+    repeat: int,
+    out: Path,
+    fresh: bool = False,
+    among: Sequence[str] = (),
 ) -> list[Job]:
     """The jobs of ``repeat`` repetitions, seeds ``seed``, ``seed + 1``, ...; compared experiments take turns.
 
     An experiment that is given twice is run once. What is done already is not run again unless ``fresh``.
-    Raises what ``check`` raises, and SpecError for a name that cannot be a directory.
+    Raises what ``choose`` raises, and SpecError for a name that cannot be a directory.
     """
     experiments = list({digest(experiment): experiment for experiment in experiments}.values())
-    check(experiments, backend_name)
+    work = list(zip(experiments, choose(experiments, backend_name, among), strict=True))
     seeds = list(range(seed, seed + repeat))
-    done = [{} if fresh else done_bundles(out, experiment, backend_name, seeds) for experiment in experiments]
+    done = [
+        {} if fresh else done_bundles(out, experiment, backend_name, seeds, choice.substitute)
+        for experiment, choice in work
+    ]
     return [
-        Job(experiment, backend_name, number, number - seed, out, fresh, found.get(number))
+        Job(experiment, choice, backend_name, number, number - seed, out, fresh, found.get(number))
         for number in seeds
-        for experiment, found in zip(experiments, done, strict=True)
+        for (experiment, choice), found in zip(work, done, strict=True)
     ]
 
 
 def execute(jobs: Sequence[Job], observer: Observer, *, workers: int | None = None) -> list[Bundle]:
-    """Run the jobs, several at a time (default: one per core), and give their bundles in the order of the jobs.
+    """Run the jobs, several at a time, and give their bundles in the order of the jobs.
+
+    By default there are as many at a time as there are cores; of a back-end in real time one, so that none disturbs
+    what another measures.
+
 
     On KeyboardInterrupt the runs in progress are stopped, their bundles say ``unfinished``, and the interrupt goes on.
     """
     stop = _Stop()
-    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(workers or _usual_workers(jobs)) as pool:
         futures = [pool.submit(_bundle_of, job, observer, stop) for job in jobs]
         try:
             _wait_for(futures)
@@ -133,6 +168,11 @@ def execute(jobs: Sequence[Job], observer: Observer, *, workers: int | None = No
             pool.shutdown(cancel_futures=True)
             raise
     return [future.result() for future in futures]
+
+
+def _usual_workers(jobs: Sequence[Job]) -> int:
+    in_real_time = any(backend(name).in_real_time for name in {job.backend for job in jobs if job.done is None})
+    return 1 if in_real_time else os.cpu_count() or 1
 
 
 def _wait_for(futures: list[Future[Bundle]]) -> None:
@@ -152,10 +192,13 @@ def _bundle_of(job: Job, observer: Observer, stop: _Stop) -> Bundle:
 
 
 def _run(job: Job, observer: Observer, stop: _Stop) -> Bundle:
-    seeding = {"seed": job.seed, "repeat": job.repeat}
+    seeding: dict[str, Any] = {"seed": job.seed, "repeat": job.repeat, "substitute": job.choice.substitute}
     with BundleWriter.create(job.out, job.experiment, backend=job.backend, fresh=job.fresh, **seeding) as writer:
         try:
             return _recorded(job, writer, observer, stop)
+        except RunFailed as failure:
+            # The others go on: what one run met may be over for the next.
+            return writer.finish("failed", why=str(failure), substitutions=job.choice.substitutions)
         except OSError as error:
             run = f"{job.experiment['name']}, seed {job.seed}"
             raise RunFailed(f"{run}: {error}; what was written is in {writer.path}") from error
@@ -163,7 +206,7 @@ def _run(job: Job, observer: Observer, stop: _Stop) -> Bundle:
 
 def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: _Stop) -> Bundle:
     begun = time.monotonic()
-    run = backend(job.backend).start(job.experiment, job.seed, writer.path)
+    run = backend(job.backend).start(job.choice.experiment, job.seed, writer.path)
     for tick in run.samples():
         observer.advanced(job, tick.time_ns / job.experiment["duration_ns"])
         if stop.reason:
@@ -172,9 +215,10 @@ def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: _Stop) -
     wall_s = time.monotonic() - begun
     stopped = run.state == "stopped"
     return writer.finish(
-        "unfinished" if stopped else "done",
-        why=stop.reason if stopped else None,
+        "unfinished" if stopped else result.get("status", "done"),
+        why=stop.reason if stopped else result.get("why"),
         wall_s=wall_s,
+        substitutions=job.choice.substitutions,
         trace_hash=result["trace_hash"],
-        **evaluated(read_data(writer.path, job.experiment, result)),
+        **evaluated(read_data(writer.path, job.experiment, result, job.backend)),
     )

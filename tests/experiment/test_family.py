@@ -52,7 +52,7 @@ def test_several_families_share_what_stands_above(write: Write) -> None:
     resolved = found[2].resolve()
     assert len(resolved.data["links"]) == 4
     assert resolved.data["flows"][0]["cc"] == ["lia", "reno"]
-    assert resolved.data["hosts"][0]["behaviour"]["failed_after"] == "first_rto"
+    assert resolved.data["hosts"][0]["behaviour"][0]["failed_after"] == "first_rto"
     assert resolved.origins["links.link1.rate"].startswith("profile alenazi2019 (Table 1")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -263,3 +264,27 @@ def test_words_for_a_running_experiment(two_paths: Path) -> None:
         parse_action("down: client.wlan", resolved)
     with pytest.raises(Exception, match="stands for 2 actions"):
         parse_action("down: [client.wlan0, client.wwan0]", resolved)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("oot", [("oot", 500)]),
+        ("{preset: mainline, path_manager_delay: 500ms}", [("mainline", 500)]),
+        ("{path_manager_delay: 2s}", [("mainline", 2000)]),
+        ("[oot, {preset: mainline, path_manager_delay: 500ms}]", [("oot", 500), ("mainline", 500)]),
+    ],
+)
+def test_a_behaviour_is_one_or_a_list_of_preference(
+    write: Callable[[str], Path], written: str, expected: list[tuple[str, int]]
+) -> None:
+    text = (
+        f"name: b\nhosts: {{a: {{behaviour: {written}}}, b: {{}}}}\n"
+        "links: {l: {between: [a.e0, b.e0], rate: 1mbit}}\nflows: {f: {from: a, to: b}}\nduration: 5s\n"
+    )
+    resolved = load(write(text))[0].resolve()
+    behaviours = resolved.data["hosts"][0]["behaviour"]
+    assert [(one["name"], one["path_manager_delay_ns"] // 1_000_000) for one in behaviours] == expected
+    assert {"behaviour.0.preset", "behaviour.0.failed_after"} <= {
+        path.removeprefix("hosts.a.") for path in resolved.origins
+    }

@@ -8,6 +8,10 @@ use netlab::capabilities::{Capabilities, Capability, Missing};
 use netlab::resolved::{Action, Experiment};
 use rustix::thread::{CapabilitySet, capabilities as capabilities_of};
 
+use crate::Hosts;
+use crate::path_manager::PathManagers;
+use crate::traffic::why_refused;
+
 const FIXED: &[Capability] = &[
     Capability::has("transport udp"),
     Capability::has("transport tcp"),
@@ -16,7 +20,7 @@ const FIXED: &[Capability] = &[
     Capability::has("app bulk"),
     Capability::has("app request_response"),
     Capability::has("app short_flows"),
-    Capability::lacks("app streaming", "arrives with the protocol engine"),
+    Capability::has("app streaming"),
     Capability::has("app iperf3"),
     Capability::has("app command"),
     Capability::has("action interface_down"),
@@ -145,7 +149,19 @@ impl Kernel {
 
     /// Everything in a valid experiment that this kernel cannot do; empty if it can run it.
     pub fn check(&self, experiment: &Experiment) -> Vec<Missing> {
-        Capabilities::new(&self.capabilities()).check(experiment)
+        let mut missing = Capabilities::new(&self.capabilities()).check(experiment);
+        missing.extend(PathManagers::check(experiment));
+        missing.extend(experiment.flows.iter().filter_map(|flow| {
+            Some(Missing {
+                feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),
+                why: why_refused(experiment, flow)?,
+            })
+        }));
+        missing.extend(Hosts::check(experiment).err().map(|error| Missing {
+            feature: "network".to_owned(),
+            why: error.to_string(),
+        }));
+        missing
     }
 
     fn multipath(&self) -> Capability {
@@ -182,11 +198,23 @@ impl Kernel {
     }
 }
 
+/// All that a description can ask for, as this machine and this user have it or not.
+pub fn capabilities() -> Vec<Capability> {
+    let mut table = Kernel::of_this_machine().capabilities();
+    let privileges = obstacle().map(|missing| missing.why.into());
+    table.push(Capability {
+        feature: "privileges".into(),
+        missing_because: privileges,
+    });
+    table
+}
+
 /// Everything in a valid experiment that cannot be run on this machine; empty if it can.
 pub fn check(experiment: &Experiment) -> Vec<Missing> {
-    let mut missing = obstacles();
-    missing.extend(Kernel::of_this_machine().check(experiment));
-    missing
+    let obstacle = obstacle().into_iter();
+    obstacle
+        .chain(Kernel::of_this_machine().check(experiment))
+        .collect()
 }
 
 /// What cannot be done of an action that comes up while an experiment runs.
@@ -196,16 +224,15 @@ pub(crate) fn check_action(experiment: &Experiment, action: &Action) -> Vec<Miss
 }
 
 /// What stands in the way of any run.
-fn obstacles() -> Vec<Missing> {
+fn obstacle() -> Option<Missing> {
     let needed = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN;
     let effective = capabilities_of(None).map(|sets| sets.effective);
     let is_privileged = effective.is_ok_and(|effective| effective.contains(needed));
-    let privileges = (!is_privileged).then(|| Missing {
+    (!is_privileged).then(|| Missing {
         feature: "privileges".to_owned(),
         why: "network namespaces and link emulation need root: use `sudo mptcplab run ..`, or --on sim"
             .to_owned(),
-    });
-    privileges.into_iter().collect()
+    })
 }
 
 fn named(kind: &str, name: &str, missing_because: Option<Cow<'static, str>>) -> Capability {

@@ -29,6 +29,9 @@ pub enum LiveError {
     /// The network that was built does not do what the description says.
     #[error("the network is not as described: {0}")]
     Verification(String),
+    /// What was asked for is wrong, or cannot be done here.
+    #[error("{0}")]
+    Refused(String),
     /// Something outside was not as expected; what, and where.
     #[error("{0}")]
     Failed(String),
@@ -66,6 +69,7 @@ impl LiveError {
             },
             Self::Verification(what) => Self::Verification(format!("{place}: {what}")),
             Self::Failed(what) => Self::Failed(format!("{place}: {what}")),
+            Self::Refused(what) => Self::Refused(format!("{place}: {what}")),
             error => error,
         }
     }

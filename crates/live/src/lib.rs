@@ -9,13 +9,18 @@ mod device;
 mod emulator;
 mod error;
 mod hosts;
+mod interfaces;
 mod namespace;
 mod netlink;
 mod path_manager;
+mod run;
+mod sampling;
+mod summary;
 mod sys;
+pub mod telemetry;
 pub mod traffic;
 
-pub use capabilities::{Kernel, check};
+pub use capabilities::{Kernel, capabilities, check};
 pub use clock::Clock;
 pub use device::Device;
 pub use emulator::{
@@ -26,3 +31,6 @@ pub use error::LiveError;
 pub use hosts::{Hosts, Tables};
 pub use namespace::NetworkNamespace;
 pub use path_manager::{End, PathEvent, PathManagers, What};
+pub use run::LiveRun;
+pub use sampling::Latest;
+pub use summary::{FlowSummary, HostSummary, LinkSummary, PathSummary, Status, Summary};

@@ -117,3 +117,78 @@ pub(crate) fn set_socket_option(
     })
     .map(drop)
 }
+
+/// Memory that the kernel fills with elements, and the most that it may write for each.
+pub(crate) struct Elements<'a> {
+    memory: &'a mut [u8],
+    size: usize,
+}
+
+impl<'a> Elements<'a> {
+    pub(crate) fn new(memory: &'a mut [u8], size: usize) -> Self {
+        Self { memory, size }
+    }
+
+    fn count(&self) -> usize {
+        self.memory.len() / self.size
+    }
+}
+
+/// What the kernel wrote.
+pub(crate) struct FullInfo {
+    /// Bytes of `struct mptcp_full_info`.
+    pub(crate) full_length: usize,
+    /// Subflows there are; no more were written than there was memory for.
+    pub(crate) subflows: usize,
+    /// Size of an element of the first kind, and from one to the next.
+    pub(crate) first_size: usize,
+    /// The same of the second kind.
+    pub(crate) second_size: usize,
+}
+
+/// Asks for `MPTCP_FULL_INFO`: into `full` what concerns the connection, and for each subflow an element with its addresses and one with its `tcp_info`.
+pub(crate) fn mptcp_full_info(
+    socket: BorrowedFd<'_>,
+    full: &mut [u8],
+    addresses: Elements<'_>,
+    tcp: Elements<'_>,
+) -> io::Result<FullInfo> {
+    const SOL_MPTCP: libc::c_int = 284;
+    const MPTCP_FULL_INFO: libc::c_int = 4;
+    const HEADER: usize = 40;
+    if full.len() < HEADER {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let count = addresses.count().min(tcp.count());
+    let sizes = [0, tcp.size, 0, addresses.size, 0, count];
+    for (place, size) in sizes.into_iter().enumerate() {
+        full[4 * place..][..4].copy_from_slice(&(size as u32).to_ne_bytes());
+    }
+    let pointers = [addresses.memory.as_mut_ptr(), tcp.memory.as_mut_ptr()];
+    for (place, pointer) in pointers.into_iter().enumerate() {
+        full[24 + 8 * place..][..8]
+            .copy_from_slice(&(pointer.expose_provenance() as u64).to_ne_bytes());
+    }
+    let mut length = full.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `full`, and to each of the two memories whose addresses are in it at most
+    // `count` elements of the sizes that are in it; they hold as many, and live until after the call.
+    checked(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            SOL_MPTCP,
+            MPTCP_FULL_INFO,
+            full.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    })?;
+    let number = |place: usize| {
+        let bytes = &full[4 * place..][..4];
+        u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize
+    };
+    Ok(FullInfo {
+        full_length: (length as usize).min(full.len()),
+        subflows: number(4),
+        first_size: number(3),
+        second_size: number(1),
+    })
+}

@@ -232,7 +232,7 @@ fn a_restart_forgets_everything() {
 #[test]
 #[ignore = "needs root"]
 fn both_ends_of_a_link_are_captured() {
-    let world = World::new(|description| {
+    let mut world = World::new(|description| {
         description["measure"]["captures"] = json!(["client.eth1", "server.eth1"]);
     });
     let (client, server) = world.pair();

@@ -4,8 +4,9 @@
 use std::fs;
 use std::net::UdpSocket;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use live::{Device, Hosts, LiveError, Tables};
+use live::{Clock, Device, Emulator, Hosts, LiveError, Tables};
 use netlab::resolved::{Action, Experiment, LinkDownBy};
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ fn read(description: &Value) -> Experiment {
     Experiment::from_json(&description.to_string()).unwrap()
 }
 
-/// What a test built; the devices go last.
+/// What a test built.
 struct Built {
     experiment: Experiment,
     hosts: Hosts,
@@ -256,8 +257,8 @@ fn settings_are_those_of_the_description() {
     client["rcvbuf_bytes"] = json!(65536);
     client["sndbuf_bytes"] = json!(1_000_000);
     client["initial_window_segments"] = json!(4);
-    client["behaviour"]["failed_after"] = json!("stale");
-    client["behaviour"]["stale_intervals"] = json!(7);
+    client["behaviour"][0]["failed_after"] = json!("stale");
+    client["behaviour"][0]["stale_intervals"] = json!(7);
     let mut built = build(&description);
     let settings = built.hosts.settings().unwrap();
     for (name, value) in [
@@ -308,6 +309,90 @@ fn counters_count_what_the_host_does() {
     assert_eq!(sent(&after) - sent(&before), 1);
     assert!(after["server"].contains_key("MPTcpExtMPJoinSynRx"));
     assert!(after["server"].contains_key("TcpRetransSegs"));
+}
+
+/// Verifies the network of `description` against `expected`, after `change` of the emulated links.
+fn verify(description: &Value, expected: &Value, change: Option<Action>) -> Result<(), LiveError> {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = read(description);
+    let (mut hosts, devices) = Hosts::build(&experiment).unwrap();
+    let clock = Clock::start();
+    let mut emulator = Emulator::start(&experiment, 1, devices, folder.path(), clock).unwrap();
+    if let Some(action) = change {
+        emulator.apply(&action).unwrap();
+    }
+    let verdict = hosts.verify(&read(expected));
+    emulator.finish().unwrap();
+    verdict
+}
+
+#[test]
+#[ignore = "needs root"]
+fn every_path_that_is_as_described_is_verified() {
+    for name in ["eight-links", "router-and-switch"] {
+        let description = described(name);
+        verify(&description, &description, None).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_host_answers_for_an_address_of_another_of_its_interfaces() {
+    let mut description = described("eight-links");
+    let mut path = description["flows"][0]["paths"][0].clone();
+    path["remote"] = json!("server.eth2");
+    let paths = description["flows"][0]["paths"].as_array_mut().unwrap();
+    paths.insert(0, path);
+    verify(&description, &description, None).unwrap();
+}
+
+#[test]
+#[ignore = "needs root"]
+fn hosts_without_traffic_send_nothing() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = read(&described("router-and-switch"));
+    let (mut hosts, devices) = Hosts::build(&experiment).unwrap();
+    let emulator = Emulator::start(&experiment, 1, devices, folder.path(), Clock::start()).unwrap();
+    hosts.verify(&experiment).unwrap();
+    emulator.restart(Clock::start()).unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let state = emulator.state().unwrap();
+    let sent: Vec<u64> = state.interfaces.iter().map(|state| state.sent).collect();
+    assert_eq!(sent, vec![0; experiment.interfaces.len()]);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_path_that_is_cut_is_named_with_what_was_expected() {
+    let description = described("eight-links");
+    let link = "link3".to_owned();
+    let by = LinkDownBy::Cut;
+    let cut = Action::LinkDown { link, by };
+    let why = verify(&description, &description, Some(cut)).unwrap_err();
+    let text = why.to_string();
+    let begin = "the network is not as described: flow bulk, path client.eth3 - server.eth3: an echo from 10.1.3.1 to 10.1.3.2 should take 19.";
+    assert!(text.starts_with(begin), "{text}");
+    let end = "found none: requests do not arrive at server, in 30 attempts";
+    assert!(text.ends_with(end), "{text}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_path_that_is_faster_or_slower_than_described_is_refused() {
+    let description = described("eight-links");
+    for (rtt_ns, found) in [
+        (500_000_000_u64, "in 1 attempts"),
+        (1_000_000, "at best, in 30 attempts"),
+    ] {
+        let mut expected = description.clone();
+        expected["flows"][0]["paths"][1]["rtt_ns"] = json!(rtt_ns);
+        let why = verify(&description, &expected, None).unwrap_err();
+        let text = why.to_string();
+        assert!(text.contains("path client.eth2 - server.eth2"), "{text}");
+        assert!(text.ends_with(found), "{text}");
+    }
 }
 
 #[test]

@@ -1,8 +1,11 @@
-//! `mptcplab._core`: thin bindings of `netlab` for Python.
+//! `mptcplab._core`: thin bindings of `netlab` and `live` for Python.
 
-mod simulation;
+#[cfg(target_os = "linux")]
+mod live;
+mod run;
 mod tables;
 
+use netlab::capabilities::{Capability, Missing};
 use netlab::resolved::{Experiment, ResolvedError};
 use netlab::sim::SimulationError;
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -12,22 +15,25 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_class::<simulation::Simulation>()?;
+    module.add_class::<run::Run>()?;
+    module.add_class::<run::Simulation>()?;
     module.add_function(wrap_pyfunction!(capabilities, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(tables::read_table, module)?)?;
-    module.add_function(wrap_pyfunction!(tables::write_parquet, module)?)
+    module.add_function(wrap_pyfunction!(tables::write_parquet, module)?)?;
+    #[cfg(target_os = "linux")]
+    {
+        module.add_class::<live::LiveRun>()?;
+        module.add_function(wrap_pyfunction!(live::live_capabilities, module)?)?;
+        module.add_function(wrap_pyfunction!(live::live_check, module)?)?;
+    }
+    Ok(())
 }
 
 /// All that a description can ask for: (feature, whether the simulator has it, why not).
 #[pyfunction]
-fn capabilities() -> Vec<(&'static str, bool, &'static str)> {
-    let all = netlab::sim::capabilities().iter();
-    all.map(|capability| {
-        let why = capability.missing_because;
-        (capability.feature, why.is_none(), why.unwrap_or_default())
-    })
-    .collect()
+fn capabilities() -> Vec<(String, bool, String)> {
+    as_rows(netlab::sim::capabilities())
 }
 
 /// What the simulator cannot do of a resolved experiment: (feature, why), empty if it can run it.
@@ -35,11 +41,26 @@ fn capabilities() -> Vec<(&'static str, bool, &'static str)> {
 /// Raises ValueError if the JSON is not of the schema.
 #[pyfunction]
 fn check(resolved: &str) -> PyResult<Vec<(String, String)>> {
-    let experiment = read_experiment(resolved)?;
-    let missing = netlab::sim::check(&experiment).into_iter();
-    Ok(missing
+    Ok(as_pairs(netlab::sim::check(&read_experiment(resolved)?)))
+}
+
+fn as_rows(table: &[Capability]) -> Vec<(String, bool, String)> {
+    let row = |capability: &Capability| {
+        let why = capability.missing_because.as_deref();
+        (
+            capability.feature.to_string(),
+            why.is_none(),
+            why.unwrap_or_default().to_owned(),
+        )
+    };
+    table.iter().map(row).collect()
+}
+
+fn as_pairs(missing: Vec<Missing>) -> Vec<(String, String)> {
+    let missing = missing.into_iter();
+    missing
         .map(|missing| (missing.feature, missing.why))
-        .collect())
+        .collect()
 }
 
 fn read_experiment(resolved: &str) -> PyResult<Experiment> {

@@ -16,14 +16,11 @@ from mptcplab.errors import Unsupported, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Every back-end and the module that has it as ``BACKEND``.
-BACKENDS: dict[str, str] = {"sim": "mptcplab.backends.sim"}
+#: Every back-end and the module that has it as ``BACKEND``, and as ``ON_ANY_MACHINE`` what it can do elsewhere.
+BACKENDS: dict[str, str] = {"sim": "mptcplab.backends.sim", "kernel": "mptcplab.backends.kernel"}
 
 #: Back-ends of the design that are still to come, and what they wait for.
-ANNOUNCED: dict[str, str] = {
-    "kernel": "the live link emulator and the namespaces",
-    "userspace": "the protocol engine and the live link emulator",
-}
+ANNOUNCED: dict[str, str] = {"userspace": "the protocol engine"}
 
 
 @dataclass(frozen=True)
@@ -44,14 +41,17 @@ class Tick:
 
 
 class Run(Protocol):
-    """An experiment that is running. ``samples`` drives it; the other methods may be called between two ticks."""
+    """An experiment that is running. ``samples`` drives it; the other methods may be called between two ticks.
+
+    Each may raise RunFailed.
+    """
 
     @property
     def state(self) -> str:
         """``running``, ``ended`` (by itself) or ``stopped``."""
 
     def samples(self) -> Iterator[Tick]:
-        """Let the run go on, a tick at every ``measure.every``, until it ends or is stopped."""
+        """Let the run go on, a tick at least at every ``measure.every``, until it ends or is stopped."""
 
     def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
         """Apply an action of the resolved form now; gives the event as it was recorded."""
@@ -60,22 +60,30 @@ class Run(Protocol):
         """End the run early."""
 
     def result(self) -> dict[str, Any]:
-        """Close the sample files and give what the run came to: its end, events, flows, links, trace hash."""
+        """Close the sample files and give what the run came to: its end, events, flows, links, trace hash.
+
+        In real time also ``status`` and ``why``: a run may have failed, or be invalid as a measurement.
+        """
 
 
 class Backend(Protocol):
     """A way to run experiments."""
 
     name: str
+    #: Whether a run takes as long as it says; such runs disturb each other and go one at a time.
+    in_real_time: bool
+
+    def ready(self) -> None:
+        """Raise what keeps it from running anything here: Unsupported, or PrivilegeError with the remedy."""
 
     def probe(self) -> list[Capability]:
-        """What this back-end can do on this machine."""
+        """What this back-end can do on this machine. Raises Unsupported where it can do nothing."""
 
     def check(self, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
         """What it cannot do of a resolved experiment: (feature, why), empty if it can run it."""
 
     def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> Run:
-        """Start a run that writes its samples into ``directory``."""
+        """Start a run that writes its samples into ``directory``. Raises RunFailed if the machine refuses."""
 
 
 def feature_of(missing: str) -> str:
@@ -94,3 +102,8 @@ def backend(name: str) -> Backend:
             name, [("the back-end itself", f"not in this version, it waits for {ANNOUNCED[name]}; use --on sim")]
         )
     raise UsageError(f"no back-end is called {name!r}; allowed: {', '.join(BACKENDS)}")
+
+
+def all_on_any_machine() -> list[Backend]:
+    """Every back-end as it is on a machine that has all that it needs; for ``check`` and ``probe`` only."""
+    return [import_module(module).ON_ANY_MACHINE for module in BACKENDS.values()]

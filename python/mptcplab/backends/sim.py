@@ -33,7 +33,8 @@ class SimulatedRun:
             yield Tick(self._simulation.now_ns, self._simulation.latest())
 
     def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
-        return self._simulation.inject(json.dumps(action))
+        event: dict[str, Any] = json.loads(self._simulation.inject(json.dumps(action)))
+        return event
 
     def stop(self, reason: str) -> None:  # noqa: ARG002  (the bundle records the reason)
         self._state = "stopped"
@@ -47,6 +48,10 @@ class Simulator:
     """Runs experiments in virtual time."""
 
     name = "sim"
+    in_real_time = False
+
+    def ready(self) -> None:
+        """The simulator runs wherever it can be loaded."""
 
     def probe(self) -> list[Capability]:
         return [Capability(feature, available, why) for feature, available, why in _core.capabilities()]
@@ -62,3 +67,4 @@ class Simulator:
 
 
 BACKEND = Simulator()
+ON_ANY_MACHINE = BACKEND

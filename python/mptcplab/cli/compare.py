@@ -21,12 +21,15 @@ def command(
     what: Annotated[
         list[str], typer.Argument(help="Directories of bundles, or SPECs to run now; the first is the reference.")
     ],
-    on: Annotated[str, typer.Option("--on", help="Back-ends to run SPECs on, with commas.", metavar="sim")] = "sim",
+    on: Annotated[str, typer.Option("--on", help="Back-ends to run SPECs on, with commas.", metavar="sim,..")] = "sim",
     settings: Settings = None,
     seed: Seed = 1,
     repeat: Repeat = 1,
     out: Out = Path("results"),
     jobs: Jobs = None,
+    native: Annotated[
+        bool, typer.Option("--native", help="From lists, each back-end's first choice, not the first that all have.")
+    ] = False,
     report: Annotated[Path, typer.Option(help="The page.")] = Path("comparison.html"),
     as_json: As_json = False,
 ) -> None:
@@ -34,21 +37,24 @@ def command(
 
     SPECs are run first, in turns; a page with overlays is written.
     """
-    bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs)
+    bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs, native=native)
 
     from rich.markup import escape
 
     from mptcplab.cli.output import print_json, print_remark, print_table, write_text
-    from mptcplab.report import arms_of, comparison_page, table_of
+    from mptcplab.report import arms_of, comparison_page, outages_of, table_of
     from mptcplab.results import summary
 
     write_text(report, comparison_page(bundles))
     if as_json:
         print_json(summary(bundles))
         return
-    table = table_of(arms_of(bundles))
+    arms = arms_of(bundles)
+    table, outages = table_of(arms), outages_of(arms)
     rows = [[escape(cell) for cell in row[:SHOWN_COLUMNS]] for row in table.rows]
     print_table(table.heads[:SHOWN_COLUMNS], rows, right=table.numeric)
+    if outages is not None:
+        print_table(outages.heads, [[escape(cell) for cell in row] for row in outages.rows], right=outages.numeric)
     print_remark(f"wrote {report}")
 
 
@@ -60,6 +66,8 @@ def _bundles(
     repeat: int,
     out: Path,
     jobs: int | None,
+    *,
+    native: bool,
 ) -> list[Bundle]:
     """The bundles of the directories named, and those of the SPECs, run where they are not there yet."""
     from mptcplab.cli.bundles import bundles_under
@@ -71,8 +79,9 @@ def _bundles(
     specs = [word for word in what if not Path(word).is_dir()]
     experiments = [experiment.data for experiment in resolved(specs, settings)]
     here = bundles_under(directories)
-    names = dict.fromkeys(backends) if experiments else ()
-    work = [job for name in names for job in plan(experiments, name, seed=seed, repeat=repeat, out=out)]
+    names = list(dict.fromkeys(backends)) if experiments else []
+    among = [] if native else names
+    work = [job for name in names for job in plan(experiments, name, seed=seed, repeat=repeat, out=out, among=among)]
     with progress(work) as observer:
         done = execute(work, observer, workers=jobs)
     return [*here, *done]

@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from mptcplab.cli.output import RESULTS, print_table
 from mptcplab.report.quantities import quantity
+from mptcplab.report.verdict import substituted
 from mptcplab.results import Spread
 
 if TYPE_CHECKING:
@@ -41,6 +42,13 @@ def print_outcome(bundles: Sequence[Bundle]) -> None:
         by_experiment.setdefault(bundle.record["experiment"], []).append(bundle)
     rows = [row for name, repetitions in by_experiment.items() for row in _rows(name, repetitions)]
     print_table(COLUMNS, rows, right=range(2, len(COLUMNS)))
+
+
+def print_substitutions(bundles: Sequence[Bundle]) -> None:
+    """A line for each choice that was not the first of its list, once for all runs in which it was made."""
+    told = (substituted(entry) for bundle in bundles for entry in bundle.record["substitutions"])
+    for line in dict.fromkeys(told):
+        RESULTS.print(f"[yellow]substituted[/] {escape(line)}", soft_wrap=True)
 
 
 def print_not_done(bundles: Sequence[Bundle]) -> None:

@@ -67,11 +67,20 @@ def end_with_status_of(bundles: list[Bundle]) -> None:
 
 
 def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None:
-    from mptcplab.cli.outcome import print_chart, print_expectations, print_family_metrics, print_outcome
+    from mptcplab.cli.outcome import (
+        print_chart,
+        print_expectations,
+        print_family_metrics,
+        print_not_done,
+        print_outcome,
+        print_substitutions,
+    )
     from mptcplab.cli.output import print_remark
 
     print_outcome(bundles)
-    if len(bundles) == 1:
+    print_substitutions(bundles)
+    print_not_done(bundles)
+    if len(bundles) == 1 and bundles[0].record["result"] is not None:
         print_chart(bundles[0])
     print_family_metrics(over_families)
     print_expectations(bundles)

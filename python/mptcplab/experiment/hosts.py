@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mptcplab.experiment.base import Model, Name, Shorthand
+from mptcplab.experiment.base import ONE_OR_MORE, Model, Name, Shorthand
 from mptcplab.units import Duration, Size
 
 
@@ -85,8 +85,8 @@ class Host(Model):
     """Initial congestion window, in segments."""
     first_hop: Literal["network", "host"] = "network"
     """Where the first queue is: in the network, or in the host, which then feels back-pressure."""
-    behaviour: Behaviour = Behaviour()
-    """How it meets failures."""
+    behaviour: Annotated[list[Behaviour], ONE_OR_MORE, Field(min_length=1)] = [Behaviour(preset="mainline")]
+    """How it meets failures: one, or a list in order of preference. A substitution is recorded."""
     interfaces: dict[Name, Interface] = {}
     """Addresses and initial states of interfaces; they are declared by the links that name them."""
 

@@ -32,10 +32,14 @@ def _below(node: Node | None, key: str | int) -> Node | None:
     """The node of one part. Of a link, the delay may stem from its rtt; a behaviour's parts from its preset."""
     if node is None:
         return None
+    if isinstance(key, int) and not isinstance(node.value, list):
+        return node  # a list that is written as its only item
     below = node.child(key)
     if below is None and key in PRESETS["mainline"]:
-        preset = node.child("preset") or node
-        return Node(None, replace(preset.source, note=f"preset {preset.value}")) if preset.value in PRESETS else None
+        preset = node.child("preset") if isinstance(node.value, dict) else node
+        if preset is None or preset.value not in PRESETS:
+            return None
+        return Node(None, replace(preset.source, note=f"preset {preset.value}"))
     if below is None and key == "delay" and "rtt" in node.mapping:
         return Node(None, replace(node.mapping["rtt"].source, note="derived from rtt"))
     if below is None and not isinstance(node.value, (dict, list)):

@@ -94,6 +94,8 @@ class Change:
         """Short forms on the way written out, so that only the part that is meant changes."""
         for depth in range(1, len(path)):
             node, key = tree.find(path[:depth]), path[depth]
+            if node is not None and isinstance(node.value, list):
+                self._check_index(key, path[:depth])
             if (
                 node is None
                 or isinstance(node.value, list)
@@ -105,6 +107,12 @@ class Change:
             elif (main := _SHORT_FORMS.get(str(path[depth - 1]))) and not isinstance(node.value, dict):
                 tree = tree.replaced(path[:depth], Node({main: node}, node.source))
         return tree
+
+    def _check_index(self, key: str | int, path: FieldPath) -> None:
+        """A list is changed as a whole, but for the events and expectations in theirs."""
+        if not isinstance(key, int):
+            name = field_name(path)
+            raise self._wrong(f"{name} is a list", f"--set {name}= with the whole of it")
 
     @staticmethod
     def _without_rivals(tree: Node, path: FieldPath) -> Node:

@@ -371,7 +371,7 @@ def _host(name: str, host: Host) -> dict[str, Any]:
         "rcvbuf_bytes": int(host.rcvbuf),
         "sndbuf_bytes": int(host.sndbuf),
         "initial_window_segments": host.initial_window,
-        "behaviour": _behaviour(host.behaviour),
+        "behaviour": [_behaviour(behaviour) for behaviour in host.behaviour],
     }
 
 
@@ -396,9 +396,14 @@ def filled_description(experiment: Experiment) -> dict[str, Any]:
                 delay if half == rest else {"forward": delay, "backward": str(type(link.rtt)(rest))}
             )
     for name, host in experiment.hosts.items():
-        preset = PRESETS[host.behaviour.preset]
-        given = host.behaviour.model_dump(exclude_none=True)
-        given = given if isinstance(given, dict) else {"preset": given}
-        defaults = {key: str(value) if key == "path_manager_delay" else value for key, value in preset.items()}
-        filled["hosts"][name]["behaviour"] = {**defaults, **given}
+        filled["hosts"][name]["behaviour"] = [_filled_behaviour(behaviour) for behaviour in host.behaviour]
     return filled
+
+
+def _filled_behaviour(behaviour: Behaviour) -> dict[str, Any]:
+    """The human form with the preset's parameters written out."""
+    preset = PRESETS[behaviour.preset]
+    given = behaviour.model_dump(exclude_none=True)
+    given = given if isinstance(given, dict) else {"preset": given}
+    defaults = {key: str(value) if key == "path_manager_delay" else value for key, value in preset.items()}
+    return {**defaults, **given}

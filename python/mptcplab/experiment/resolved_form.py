@@ -60,7 +60,8 @@ class Host(TypedDict):
     sndbuf_bytes: Count
     initial_window_segments: Count
     first_hop: Literal["network", "host"]
-    behaviour: Behaviour
+    behaviour: Annotated[list[Behaviour], Field(min_length=1)]
+    """In order of preference."""
 
 
 @_strict

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mptcplab import metrics
+from mptcplab.plots.bins import TIME, bin_width
 from mptcplab.plots.drawing import INK, PALETTE, Drawing, Line, label_line_ends, new_figure, style
 from mptcplab.plots.marks import draw_marks, marks_of
-from mptcplab.plots.run import TIME, bin_width
 from mptcplab.results import RunData, Spread
 
 

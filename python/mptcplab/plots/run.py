@@ -8,6 +8,7 @@ import numpy as np
 
 from mptcplab import metrics
 from mptcplab.metrics.arrays import Floats
+from mptcplab.plots.bins import TIME, bin_width
 from mptcplab.plots.drawing import (
     INK,
     PALETTE,
@@ -20,6 +21,7 @@ from mptcplab.plots.drawing import (
     thinned,
 )
 from mptcplab.plots.marks import draw_marks, marks_of
+from mptcplab.plots.subflows import congestion_windows, round_trip_times, stacked, timeline
 from mptcplab.results import RunData, Series, UnitTimes
 
 FORWARD, BACKWARD = "→", "←"
@@ -27,8 +29,6 @@ MOST_LINES = 6
 MOST_PANELS = 12
 BUSY = 0.05
 """Links that carry less than this share of the busiest are not drawn."""
-TIME = "Time in s"
-BINS = 120
 MOST_DOTS = 2400
 
 
@@ -36,6 +36,10 @@ def drawings_of(run: RunData) -> list[Drawing]:
     """All figures for which the run has data."""
     drawn: list[Callable[[RunData], Drawing | None]] = [
         throughput,
+        stacked,
+        timeline,
+        congestion_windows,
+        round_trip_times,
         link_rates,
         delay,
         queues,
@@ -210,13 +214,6 @@ def arrivals(run: RunData) -> Drawing | None:
     ]
     alt = f"{len(times)} units arrived, {int(late.sum())} of them after a later one"
     return Drawing("arrivals", f"Arrival of the data units of {flow}", alt, figure, "received_s", "unit", lines)
-
-
-def bin_width(run: RunData) -> float:
-    """Width of bins in seconds: 1, 2 or 5 times a power of ten, about 120 in a run, not below the sample interval."""
-    least = max(run.end_s / BINS, run.resolved["measure"]["every_ns"] / 1e9)
-    power = 10.0 ** np.floor(np.log10(max(least, 1e-9)))
-    return next(float(step * power) for step in (1, 2, 5, 10) if step * power >= least - 1e-12)
 
 
 def _overlaid(

@@ -15,6 +15,16 @@ from mptcplab.results import METRICS, Bundle, BundleError, RunData, Spread, rati
 from mptcplab.results.entities import Json
 
 COMPARED = ("goodput_bps", "fct_s", "delay_p50_s", "delay_p99_s", "jitter_s", "loss_ratio", "reordering_ratio")
+#: What is compared of outages, with the heads of their columns.
+OUTAGE = {
+    "recovery_s": "recovery",
+    "gap_s": "longest silence",
+    "mean_before_bps": "rate before",
+    "min_during_bps": "least during",
+    "mean_after_bps": "rate after",
+    "subflows_reused": "subflows reused",
+    "subflows_recreated": "re-created",
+}
 MOST_FLOWS = 8
 
 Arms = dict[str, list[Bundle]]
@@ -42,12 +52,14 @@ def arms_of(bundles: Sequence[Bundle]) -> Arms:
     backends = {bundle.record["backend"] for bundle in bundles}
     variants = {bundle.record["digest"] for bundle in bundles}
     shared = _shared_folder(experiments)
+    choices = _choices(bundles)
     changes = _changes_of_variants(bundles)
     arms: Arms = {}
     for bundle in bundles:
         names = [bundle.record["experiment"].removeprefix(shared)] if len(experiments) > 1 else []
         names += [bundle.record["backend"]] if len(backends) > 1 else []
         names += [changes[bundle.record["digest"]]] if len(variants) > len(experiments) else []
+        names += choices[str(bundle.path)]
         arms.setdefault(" on ".join(name for name in names if name), []).append(bundle)
     if len(arms) < 2:
         raise UsageError(
@@ -70,6 +82,23 @@ def _changes_of_variants(bundles: Sequence[Bundle]) -> dict[str, str]:
         digest: name if alike[variants[digest].record["experiment"], name] == 1 else f"{name} ({digest[:8]})"
         for digest, name in names.items()
     }
+
+
+def _choices(bundles: Sequence[Bundle]) -> dict[str, list[str]]:
+    """By path of the bundle what was used from lists of preference, where runs of the same differ in that."""
+    used = {
+        str(bundle.path): ", ".join(f"{s['where']}={s['used']}" for s in bundle.record["substitutions"])
+        or "all first choices"
+        for bundle in bundles
+    }
+    of_same: dict[tuple[str, str, str], set[str]] = {}
+    for bundle in bundles:
+        of_same.setdefault(_same(bundle), set()).add(used[str(bundle.path)])
+    return {str(bundle.path): [used[str(bundle.path)]] if len(of_same[_same(bundle)]) > 1 else [] for bundle in bundles}
+
+
+def _same(bundle: Bundle) -> tuple[str, str, str]:
+    return bundle.record["experiment"], bundle.record["backend"], bundle.record["digest"]
 
 
 def _changes(bundle: Bundle) -> list[str]:
@@ -98,6 +127,7 @@ def page_of(arms: Arms, data: dict[str, RunData]) -> str:
         smallest=smallest,
         pictures=[Picture.of(drawing) for drawing in chain(*drawn) if drawing is not None],
         table_of_arms=table_of(arms, flows),
+        outages=outages_of(arms),
     )
 
 
@@ -129,6 +159,35 @@ def table_of(arms: Arms, flows: list[str] | None = None) -> Grid:
                     rows.append([flow, metric, name, *row])
     heads = ["flow", "metric", "arm", "n", "median", "interval", "ratio", "interval of the ratio"]
     return Grid(heads, rows, frozenset(range(3, len(heads))))
+
+
+def outages_of(arms: Arms) -> Grid | None:
+    """How each arm got over its outages, a row for each arm and outage: medians over the runs; None without outages."""
+    names: dict[str, None] = {}
+    for bundle in (bundle for bundles in arms.values() for bundle in bundles):
+        events = bundle.record["events"]
+        names |= dict.fromkeys(event["parent"] or event["id"] for event in events)
+    found = {
+        (event, arm): {metric: spread(bundles, f"events.{event}", metric) for metric in OUTAGE}
+        for event in names
+        for arm, bundles in arms.items()
+    }
+    told = {key: spreads for key, spreads in found.items() if spreads["mean_before_bps"] is not None}
+    shown = [metric for metric in OUTAGE if any(spreads[metric] is not None for spreads in told.values())]
+    rows = [
+        [event, arm, str(len(arms[arm])), *(_median(spreads[metric], metric) for metric in shown)]
+        for (event, arm), spreads in told.items()
+    ]
+    heads = ["outage", "arm", "n", *(OUTAGE[metric] for metric in shown)]
+    return Grid(heads, rows, frozenset(range(2, len(heads)))) if rows else None
+
+
+def _median(found: Spread | None, metric: str) -> str:
+    """The median, with its interval where the runs differ."""
+    unit = METRICS["event", metric].unit.replace("subflows", "")
+    if found is None or found.low == found.high:
+        return quantity(found.median if found else None, unit)
+    return f"{quantity(found.median, unit)} ({quantity(found.low, unit)} to {quantity(found.high, unit)})"
 
 
 def _telling(arms: Arms, flow: str) -> list[str]:

@@ -12,9 +12,10 @@ from markupsafe import Markup
 from mptcplab.picture import as_svg
 from mptcplab.plots import drawings_of
 from mptcplab.plots.marks import in_words
+from mptcplab.report.live import Live
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
-from mptcplab.report.verdict import sentences
+from mptcplab.report.verdict import sentences, substituted
 from mptcplab.results import METRICS, Bundle, Evaluation, RunData
 from mptcplab.results.bundle import EXPERIMENT
 from mptcplab.results.entities import Json
@@ -55,6 +56,7 @@ def page_of(record: Json, run: RunData, directory: Path) -> str:
         flows=_flows(record),
         events=_events(record),
         links=_links(record, run),
+        live=Live.of(run),
         metrics=_all_metrics(record, run),
         # The picture escapes what the description says.
         topology=Markup(as_svg(run.resolved)) if len(run.resolved["links"]) <= MOST_DRAWN_LINKS else None,
@@ -79,7 +81,7 @@ def _warnings(record: Json) -> list[str]:
     if record["status"] != "done":
         found.append(f"This run is {record['status']}: {record['why'] or 'no reason was recorded'}.")
     for substitution in record["substitutions"]:
-        found.append(f"Substituted: {_substitution(substitution)}.")
+        found.append(f"Substituted: {substituted(substitution)}.")
     found += [f"{event['id']} was injected while the run went on." for event in record["events"] if event["injected"]]
     return found
 
@@ -88,12 +90,6 @@ def _resolved(resolved: Json) -> str:
     """The resolved experiment as text, unless it would outweigh the page."""
     text = json.dumps({key: value for key, value in resolved.items() if key != "origins"}, indent=1, ensure_ascii=False)
     return text if len(text) <= MOST_TEXT else f"It has {len(text)} characters: see experiment.json in the bundle."
-
-
-def _substitution(substitution: object) -> str:
-    if isinstance(substitution, dict):
-        return ", ".join(f"{key} {value}" for key, value in substitution.items())
-    return str(substitution)
 
 
 def _flows(record: Json) -> Grid:

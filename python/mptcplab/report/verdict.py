@@ -21,7 +21,12 @@ def sentences(record: Json, duration_s: float) -> list[str]:
     names = dict.fromkeys(event["parent"] or event["id"] for event in record["events"])
     told = [sentence for name in names if (sentence := _event(record, name))]
     more = [f"{len(told) - MOST_EVENTS} more outages are in the table of events."] if len(told) > MOST_EVENTS else []
-    return said + told[:MOST_EVENTS] + more
+    return said + told[:MOST_EVENTS] + more + _lateness(record)
+
+
+def substituted(substitution: Json) -> str:
+    """What was used instead of the first choice of a list, and why."""
+    return "{where}: {used} instead of {asked} ({why})".format(**substitution)
 
 
 def _flow(flow: Json) -> str:
@@ -45,8 +50,24 @@ def _event(record: Json, name: str) -> str | None:
         why = record["absent"].get(f"events.{name}", {}).get("recovery_s", "unknown")
         return f"{start}: no recovery time ({why})."
     silence = quantity(metrics["gap_s"], "s")
+    after = _subflows(metrics)
     if recovery == 0:
-        return (
-            f"{start}: no flow fell below nine tenths of what the network could still carry; longest silence {silence}."
-        )
-    return f"{start}: the worst flow had recovered after {quantity(recovery, 's')}; longest silence {silence}."
+        kept = "no flow fell below nine tenths of what the network could still carry"
+        return f"{start}: {kept}; longest silence {silence}{after}."
+    return f"{start}: the worst flow had recovered after {quantity(recovery, 's')}; longest silence {silence}{after}."
+
+
+def _subflows(metrics: Json) -> str:
+    """What became of the subflows that an outage hit."""
+    counts = {"went on": metrics.get("subflows_reused"), "re-created": metrics.get("subflows_recreated")}
+    known = [f"{count:.0f} {what}" for what, count in counts.items() if count is not None]
+    return f"; of the subflows hit, {' and '.join(known)}" if known else ""
+
+
+def _lateness(record: Json) -> list[str]:
+    """How far the emulated network was from the model, for runs in real time."""
+    late = (record["result"] or {}).get("lateness")
+    if not late:
+        return []
+    mean, most = quantity(late["mean_s"], "s"), quantity(late["max_s"], "s")
+    return [f"Packets came {mean} later than the link model says in the mean, {most} at most."]

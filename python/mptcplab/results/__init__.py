@@ -18,6 +18,7 @@ from mptcplab.results.expectations import Verdict, check, check_metric, evaluate
 from mptcplab.results.record import evaluated
 from mptcplab.results.recovery import Recovery, recoveries
 from mptcplab.results.run_data import Absent, Happening, RunData, Value
+from mptcplab.results.subflows import Subflow, carried, subflows_of
 from mptcplab.results.summary import run_summary, summary
 from mptcplab.results.table import METRICS, Metric, metric_reference, metrics_of, named_in_papers
 from mptcplab.results.tables import Samples, Series, Table, TableError, Units, UnitTimes
@@ -38,6 +39,7 @@ __all__ = [
     "Samples",
     "Series",
     "Spread",
+    "Subflow",
     "Table",
     "TableError",
     "UnitTimes",
@@ -47,6 +49,7 @@ __all__ = [
     "aggregates",
     "argmax",
     "bundle_path",
+    "carried",
     "check",
     "check_metric",
     "crossover",
@@ -65,5 +68,6 @@ __all__ = [
     "recoveries",
     "run_summary",
     "spread",
+    "subflows_of",
     "summary",
 ]

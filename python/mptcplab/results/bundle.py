@@ -21,8 +21,10 @@ from mptcplab.results.tables import Samples, Table, Units
 
 SCHEMA = "mptcplab/run/1"
 RUN, EXPERIMENT, SAMPLES, UNITS = "run.json", "experiment.json", "samples", "units"
-#: The files that a run writes beside its record.
+#: The files that every run writes beside its record.
 WRITTEN = (EXPERIMENT, *(f"{table}.{end}" for table in (SAMPLES, UNITS) for end in ("arrows", "parquet")))
+#: Folders of what only some runs write: captures of packets, and what programs printed.
+FOLDERS = ("captures", "programs")
 LONGEST_NAME_BYTES = 255
 
 Status = Literal["unfinished", "done", "invalid", "failed"]
@@ -57,15 +59,19 @@ def digest(resolved: Json) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def bundle_path(out: Path, resolved: Json, backend: str, seed: int) -> Path:
-    """Where the bundle of a run lies under an output directory. Raises SpecError for a name that leads out of it."""
+def bundle_path(out: Path, resolved: Json, backend: str, seed: int, substitute: Json | None = None) -> Path:
+    """Where the bundle of a run lies under an output directory. Raises SpecError for a name that leads out of it.
+
+    ``substitute``: the experiment that ran, where the back-end did not have all first choices.
+    """
     parts = resolved["name"].split("/")
     if any(part in ("", ".", "..") or "\0" in part or len(part.encode()) > LONGEST_NAME_BYTES for part in parts):
         raise SpecError(
             f"the name {resolved['name']!r} cannot be a directory",
             allowed=f"parts of 1 to {LONGEST_NAME_BYTES} bytes between slashes, none of them . or ..",
         )
-    return out.joinpath(*parts, f"{backend}-{digest(resolved)[:8]}-seed{seed}")
+    used = "" if substitute is None else f"-{digest(substitute)[:8]}"
+    return out.joinpath(*parts, f"{backend}-{digest(resolved)[:8]}{used}-seed{seed}")
 
 
 class BundleWriter:
@@ -87,13 +93,21 @@ class BundleWriter:
 
     @classmethod
     def create(
-        cls, out: Path, resolved: Json, *, backend: str, seed: int, repeat: int, fresh: bool = False
+        cls,
+        out: Path,
+        resolved: Json,
+        *,
+        backend: str,
+        seed: int,
+        repeat: int,
+        fresh: bool = False,
+        substitute: Json | None = None,
     ) -> BundleWriter:
         """Start a bundle; what an earlier, unfinished attempt left there is removed, with ``fresh`` also a done one.
 
         Raises BundleError if the disk is full or not writable, if somebody else is writing it, or if it is done.
         """
-        path = bundle_path(out, resolved, backend, seed)
+        path = bundle_path(out, resolved, backend, seed, substitute)
         record = _first_record(resolved, backend, seed, repeat)
         lock = _locked(path)
         try:
@@ -108,7 +122,7 @@ class BundleWriter:
     def finish(self, status: Status, **fields: Any) -> Bundle:
         """Record the end: status, further fields of run.json, and the checksum of each file. Raises BundleError."""
         try:
-            sums = {name: _synced_checksum(self.path / name) for name in WRITTEN if (self.path / name).exists()}
+            sums = {name: _synced_checksum(self.path / name) for name in _written(self.path)}
         except OSError as error:
             raise BundleError(f"{self.path}: cannot be read back: {error.strerror}") from error
         unknown = set(fields) - set(self._record)
@@ -177,16 +191,18 @@ class Bundle:
 
     def load(self) -> RunData:
         """The data of a run that came to an end, verified. Raises BundleError if it did not or is damaged."""
+        if self.record["result"] is None and self.status == "failed":
+            raise BundleError(f"{self.path}: the run failed: {self.record['why']}")
         if self.record["result"] is None:
             raise BundleError(f"{self.path}: the run was cut off; run it again, or read its .arrows tables as they are")
         self.verify()
-        return read_data(self.path, self.resolved, self.record["result"])
+        return read_data(self.path, self.resolved, self.record["result"], self.record["backend"])
 
 
-def read_data(path: Path, resolved: Json, result: Json) -> RunData:
+def read_data(path: Path, resolved: Json, result: Json, backend: str) -> RunData:
     """The data of a run from the tables in its directory. Raises TableError if one cannot be read."""
     samples, units = (Table.read(path / f"{name}.parquet") for name in (SAMPLES, UNITS))
-    return RunData(resolved, result, Samples(samples), Units(units))
+    return RunData(resolved, result, Samples(samples), Units(units), backend)
 
 
 def find(out: Path) -> Iterator[Bundle]:
@@ -202,11 +218,13 @@ def find(out: Path) -> Iterator[Bundle]:
             yield Bundle.open(file.parent)
 
 
-def done_bundles(out: Path, resolved: Json, backend: str, seeds: list[int]) -> dict[int, Bundle]:
+def done_bundles(
+    out: Path, resolved: Json, backend: str, seeds: list[int], substitute: Json | None = None
+) -> dict[int, Bundle]:
     """The seeds of an experiment that need not run again, with their bundles."""
     found = {}
     for seed in seeds:
-        path = bundle_path(out, resolved, backend, seed)
+        path = bundle_path(out, resolved, backend, seed, substitute)
         if (path / RUN).is_file():
             bundle = Bundle.open(path)
             if bundle.status == "done":
@@ -229,10 +247,17 @@ def _clear(path: Path, *, even_done: bool) -> None:
     if not even_done and (path / RUN).exists() and Bundle.open(path).status == "done":
         raise BundleError(f"{path}: holds a done run; use it or choose another output directory")
     try:
-        for name in (RUN, *WRITTEN):
+        for name in (RUN, *_written(path)):
             (path / name).unlink(missing_ok=True)
     except OSError as error:
         raise BundleError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _written(path: Path) -> list[str]:
+    """The files in a bundle that are a run's, relative and with slashes."""
+    in_folders = sorted(file for folder in FOLDERS for file in (path / folder).rglob("*") if file.is_file())
+    always = [name for name in WRITTEN if (path / name).exists()]
+    return [*always, *(file.relative_to(path).as_posix() for file in in_folders)]
 
 
 def _first_record(resolved: Json, backend: str, seed: int, repeat: int) -> Json:

@@ -26,11 +26,13 @@ class Entity:
 
 
 def entities(resolved: Json, injected: Sequence[str] = ()) -> dict[str, Entity]:
-    """Every entity of the experiment by path. A group of flows and a compound event stand for their members.
+    """Every entity of the experiment by path, but for subflows: only the run tells which there were.
+
+    A group of flows and a compound event stand for their members.
 
     ``injected``: ids of events that came up while it ran.
     """
-    found = [Entity("run", "run"), *_flows(resolved), *_subflows(resolved), *_links(resolved)]
+    found = [Entity("run", "run"), *_flows(resolved), *_links(resolved)]
     found += [Entity(f"interfaces.{interface['id']}", "interface") for interface in resolved["interfaces"]]
     found += [Entity(path, "probe") for path in _probe_paths(resolved)]
     found += _events(resolved, injected)
@@ -59,15 +61,6 @@ def event_members(resolved: Json) -> dict[str, tuple[str, ...]]:
 
 def _flows(resolved: Json) -> list[Entity]:
     return [Entity(f"flows.{name}", "flow", flows) for name, flows in flow_members(resolved).items()]
-
-
-def _subflows(resolved: Json) -> list[Entity]:
-    return [
-        Entity(f"flows.{flow['id']}.subflows.{number}", "subflow", (flow["id"],))
-        for flow in resolved["flows"]
-        if flow["transport"] != "udp"
-        for number in range(len(flow["paths"]))
-    ]
 
 
 def _links(resolved: Json) -> list[Entity]:

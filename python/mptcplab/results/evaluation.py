@@ -12,6 +12,8 @@ from mptcplab.results.event_metrics import EVENT_METRICS, EventView
 from mptcplab.results.flow_metrics import FLOW_METRICS, FlowView
 from mptcplab.results.network_metrics import LINK_METRICS, PROBE_METRICS, RUN_METRICS, EntityView, jain_index
 from mptcplab.results.run_data import Absent, RunData, Value
+from mptcplab.results.subflow_metrics import SUBFLOW_METRICS, SubflowView
+from mptcplab.results.subflows import subflow_at, subflows_of
 from mptcplab.results.table import METRICS, Grouping, Metric, metrics_of
 
 COMBINE: dict[Grouping, Callable[[list[float]], float]] = {"sum": sum, "max": max, "min": min}
@@ -26,18 +28,25 @@ class Evaluation:
 
     @cached_property
     def entities(self) -> dict[str, Entity]:
-        """The entities of the run by path."""
-        return entities(self.run.resolved, [h.id for h in self.run.happenings if h.injected])
+        """The entities of the run by path, subflows as far as there were any."""
+        known = entities(self.run.resolved, [h.id for h in self.run.happenings if h.injected])
+        sampled = self.run.samples.entities("flows.")
+        reported = [subflow.entity for flow in self.run.flow_results for subflow in subflows_of(self.run, flow)]
+        subflows = (subflow_at(path, known) for path in dict.fromkeys([*reported, *sampled]) if path not in known)
+        return known | {entity.path: entity for entity in subflows if entity is not None}
 
     def value(self, path: str, name: str) -> Value:
         """A metric of an entity: a counter's value at the end, a gauge's mean, or what is derived.
 
         Raises KeyError for an entity or a metric that does not exist.
         """
-        entity = self.entities[path]
+        entity = self.entities.get(path) or subflow_at(path, self.entities)
+        if entity is None:
+            raise KeyError(path)
         metric = METRICS[entity.kind, name]
         if (path, name) not in self._known:
-            value = self._evaluate(entity, metric)
+            there = path in self.entities
+            value = self._evaluate(entity, metric) if there else Absent("the run had no such subflow")
             finite = isinstance(value, Absent) or isfinite(value)
             self._known[path, name] = value if finite else Absent("it is not a finite number")
         return self._known[path, name]
@@ -48,7 +57,7 @@ class Evaluation:
             path: {
                 metric.name: self.value(path, metric.name)
                 for metric in metrics_of(entity.kind)
-                if metric.scalar and (metric.awaits is None or self.run.samples.series(path, metric.name))
+                if metric.scalar and (self._why_awaited(metric) is None or self.run.samples.series(path, metric.name))
             }
             for path, entity in self.entities.items()
             if entity.flow is None
@@ -57,8 +66,9 @@ class Evaluation:
     def _evaluate(self, entity: Entity, metric: Metric) -> Value:
         if metric.form in ("counter", "gauge"):
             return self._grouped(entity, metric, lambda path, _: self._sampled(path, metric))
-        if metric.awaits is not None:
-            return Absent(f"no back-end of this version supplies it; it comes with {metric.awaits}")
+        why = self._why_awaited(metric)
+        if why is not None:
+            return Absent(why)
         if not metric.scalar:
             return Absent(f"it is a {metric.form}, not a number")
         return self._derived(entity, metric)
@@ -72,6 +82,8 @@ class Evaluation:
                 return self._grouped(entity, metric, lambda _, flow: function(FlowView(self.run, flow)))
             case "event":
                 return self._of_event(entity, metric.name)
+            case "subflow":
+                return self._of_subflow(entity, metric.name)
             case "run":
                 return RUN_METRICS[metric.name](self.run)
             case _:
@@ -90,6 +102,12 @@ class Evaluation:
         missing = next((value for value in values if isinstance(value, Absent)), None)
         return missing or COMBINE[metric.grouped]([value for value in values if not isinstance(value, Absent)])
 
+    def _of_subflow(self, entity: Entity, name: str) -> Value:
+        for subflow in subflows_of(self.run, entity.members[0]):
+            if subflow.entity == entity.path:
+                return SUBFLOW_METRICS[name](SubflowView(self.run, subflow))
+        return Absent("the back-end reports no addresses of it")
+
     def _of_event(self, entity: Entity, name: str) -> Value:
         happened = tuple(h for h in self.run.happenings if h.id in entity.members)
         if not happened:
@@ -101,6 +119,9 @@ class Evaluation:
         series = self.run.samples.series(path, metric.name)
         if series is not None:
             return series.last() if metric.form == "counter" else float(series.values.mean())
-        if metric.awaits is not None:
-            return Absent(f"no back-end of this version supplies it; it comes with {metric.awaits}")
-        return Absent("the back-end gave no samples of it")
+        return Absent(self._why_awaited(metric) or "the back-end gave no samples of it")
+
+    def _why_awaited(self, metric: Metric) -> str | None:
+        """Why the back-end of this run does not supply a metric; None if it does."""
+        why = metric.awaits.get(self.run.backend)
+        return None if why is None else f"back-end {self.run.backend} does not supply it: {why}"

@@ -12,6 +12,7 @@ from mptcplab import metrics
 from mptcplab.metrics.recovery import BASELINE_S
 from mptcplab.results import recovery
 from mptcplab.results.run_data import Absent, Happening, NotConcerned, RunData, Value
+from mptcplab.results.subflows import recreated_after, reused
 from mptcplab.results.tables import Series
 
 NO_OUTAGE = "the event takes nothing down"
@@ -48,10 +49,12 @@ class EventView:
         return [flow for flow in running if recovery.touches(self.run, flow, happening)] or running
 
 
-def worst(values: Iterable[Value], choose: Callable[[list[float]], float]) -> Value:
+def worst(
+    values: Iterable[Value], choose: Callable[[list[float]], float], why_none: str = "no flow was running at the event"
+) -> Value:
     """The worst of several values; absent as soon as one is, for then the worst is not known."""
     known: list[float] = []
-    nothing: Absent = Absent("no flow was running at the event")
+    nothing: Absent = Absent(why_none)
     for value in values:
         if isinstance(value, NotConcerned):
             nothing = value
@@ -161,6 +164,21 @@ def outage_measured_s(event: EventView) -> Value:
     return max(0.0, *found) if found else Absent("no probe was answered")
 
 
+def subflows_reused(event: EventView) -> Value:
+    """Subflows of all flows that the event's outages hit and that went on after them."""
+    return total(reused(event.run, flow, event.happenings) for flow in event.flows)
+
+
+def subflows_recreated(event: EventView) -> Value:
+    """Subflows of all flows that came anew because of the event's failures."""
+    return total(recreated_after(event.run, flow, event.happenings) for flow in event.flows)
+
+
+def total(values: Iterable[Value]) -> Value:
+    """The sum over the flows that the question concerns; absent as soon as one of them is."""
+    return worst(values, sum, "no flow has subflows")
+
+
 def _outage(event: EventView) -> tuple[float, float] | Absent:
     """First failure to last repair, or to the end of the run."""
     if not event.failures:
@@ -204,5 +222,7 @@ EVENT_METRICS: dict[str, Callable[[EventView], Value]] = {
     "outage_asked_s": lambda event: outage_s(event, asked=True),
     "outage_actual_s": lambda event: outage_s(event, asked=False),
     "outage_measured_s": outage_measured_s,
+    "subflows_reused": subflows_reused,
+    "subflows_recreated": subflows_recreated,
 }
 """Functions of the derived metrics of events."""

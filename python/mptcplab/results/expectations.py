@@ -17,6 +17,7 @@ from mptcplab.errors import SpecError, Where
 from mptcplab.results.entities import Entity, Json, entities
 from mptcplab.results.evaluation import Evaluation
 from mptcplab.results.run_data import Absent, Value
+from mptcplab.results.subflows import subflow_at
 from mptcplab.results.table import METRICS, metrics_of, nearest
 
 ROOTS = ("flows", "links", "interfaces", "hosts", "nodes", "probes", "events", "run")
@@ -70,7 +71,7 @@ def check(expectations: Sequence[str], resolved: Json) -> None:
         where = _where(resolved, f"expect.{index}")
         parsed = _parse(text, where)
         for path, name in parsed.metrics.values():
-            _check_metric(path, name, known, where)
+            _check_metric(path, name, known, where, resolved)
 
 
 def evaluate(expectations: Sequence[str], evaluation: Evaluation) -> list[Verdict]:
@@ -85,7 +86,7 @@ def evaluate(expectations: Sequence[str], evaluation: Evaluation) -> list[Verdic
 def check_metric(metric: str, resolved: Json, field: str) -> None:
     """Check that ``ENTITY.METRIC``, named in a field of the description, is there. Raises SpecError."""
     path, _, name = metric.rpartition(".")
-    _check_metric(path, name, entities(resolved), _where(resolved, field))
+    _check_metric(path, name, entities(resolved), _where(resolved, field), resolved)
 
 
 def _where(resolved: Json, field: str) -> Where:
@@ -159,8 +160,9 @@ def _shown(node: ast.expr, metrics: dict[str, tuple[str, str]]) -> str:
     return re.sub(r"metric_\d+", lambda m: ".".join(metrics.get(m[0], (m[0],))), ast.unparse(node))
 
 
-def _check_metric(path: str, name: str, known: dict[str, Entity], where: Where) -> None:
-    entity = known.get(path)
+def _check_metric(path: str, name: str, known: dict[str, Entity], where: Where, resolved: Json) -> None:
+    datagrams = [flow["id"] for flow in resolved["flows"] if flow["transport"] == "udp"]
+    entity = known.get(path) or subflow_at(path, known, datagrams)
     if entity is None:
         _refuse_entity(path, name, known, where)
     assert entity is not None

@@ -11,8 +11,11 @@ from mptcplab import metrics
 from mptcplab.metrics.arrays import Floats
 from mptcplab.results.entities import Json
 from mptcplab.results.run_data import Absent, RunData, Value
-from mptcplab.results.tables import UnitTimes
+from mptcplab.results.subflows import NO_SUBFLOWS, recreated, reused, subflows_of
+from mptcplab.results.tables import NANOS_PER_SECOND, UnitTimes
 
+NO_CONNECTION = "datagrams have no connection"
+PROGRAMS = ("iperf3", "command")
 NO_UNITS = "no data unit was delivered"
 TOO_FEW_UNITS = "fewer than two data units were delivered"
 
@@ -77,6 +80,67 @@ def fct_s(flow: FlowView) -> Value:
     if not flow.finished:
         return Absent("the flow did not deliver all its data before the run ended")
     return metrics.completion_time(flow.run.start_s(flow.id), flow.run.flow_end_s(flow.id))
+
+
+def fct_no_handshake_s(flow: FlowView) -> Value:
+    """Completion time from the first byte sent."""
+    units, whole = flow.units, fct_s(flow)
+    if isinstance(whole, Absent):
+        return whole
+    return flow.run.flow_end_s(flow.id) - float(units.sent_s.min()) if len(units) else Absent(NO_UNITS)
+
+
+def connect_time_s(flow: FlowView) -> Value:
+    """From the call of connect to the connection established."""
+    established_ns = _established_ns(flow)
+    if isinstance(established_ns, Absent):
+        return established_ns
+    if established_ns is None:
+        return Absent("the connection was never established")
+    return float(established_ns - flow.run.flow_results[flow.id]["start_ns"]) / NANOS_PER_SECOND
+
+
+def connection_established(flow: FlowView) -> Value:
+    """1 if it was, else 0."""
+    established_ns = _established_ns(flow)
+    return established_ns if isinstance(established_ns, Absent) else float(established_ns is not None)
+
+
+def connection_survived(flow: FlowView) -> Value:
+    """1 if it was established and ended without an error, else 0."""
+    established = connection_established(flow)
+    if isinstance(established, Absent):
+        return established
+    return float(established == 1.0 and flow.run.flow_results[flow.id].get("error") is None)
+
+
+def _established_ns(flow: FlowView) -> int | Absent | None:
+    if flow.described["transport"] == "udp":
+        return Absent(NO_CONNECTION)
+    result = flow.run.flow_results[flow.id]
+    established_ns: int | None = result.get("established_ns")
+    if established_ns is None and flow.described["app"]["kind"] in PROGRAMS:
+        return Absent("the program does not tell when it connected")
+    return established_ns
+
+
+def redundancy_ratio(flow: FlowView) -> Value:
+    """Share of what the subflows carried beyond what the flow has; known when nothing is on its way any more."""
+    whole, delivered = fct_s(flow), flow.bytes
+    if isinstance(whole, Absent):
+        return whole
+    found = subflows_of(flow.run, flow.id)
+    if not found or not delivered:
+        return Absent(NO_SUBFLOWS)
+    return sum(subflow.bytes + (subflow.retransmitted_bytes or 0) for subflow in found) / delivered - 1.0
+
+
+def load_balance(flow: FlowView) -> Value:
+    """Smallest over largest number of bytes of the subflows."""
+    found = [subflow.bytes for subflow in subflows_of(flow.run, flow.id)]
+    if len(found) < 2:
+        return Absent("the flow had one subflow" if found else NO_SUBFLOWS)
+    return _or_absent(metrics.load_balance(found), "no subflow carried anything")
 
 
 def fct_normalised(flow: FlowView) -> Value:
@@ -200,7 +264,15 @@ FLOW_METRICS: dict[str, Callable[[FlowView], Value]] = {
     "start_s": lambda flow: flow.run.start_s(flow.id),
     "end_s": lambda flow: flow.run.flow_end_s(flow.id),
     "fct_s": fct_s,
+    "fct_no_handshake_s": fct_no_handshake_s,
     "fct_normalised": fct_normalised,
+    "connect_time_s": connect_time_s,
+    "connection_established": connection_established,
+    "connection_survived": connection_survived,
+    "redundancy_ratio": redundancy_ratio,
+    "load_balance": load_balance,
+    "subflows_reused": lambda flow: reused(flow.run, flow.id, flow.run.happenings),
+    "subflows_recreated": lambda flow: recreated(flow.run, flow.id, flow.run.happenings),
     "jitter_s2": jitter_s2,
     "jitter_s": jitter_s,
     "jitter_rfc3550_s": jitter_rfc3550_s,

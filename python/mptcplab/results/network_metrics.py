@@ -129,4 +129,10 @@ RUN_METRICS: dict[str, Callable[[RunData], Value]] = {
     "jain_index": lambda run: jain_index(run, tuple(run.flows)),
     "flows_completed": lambda run: float(sum(not isinstance(fct_s(FlowView(run, flow)), Absent) for flow in run.flows)),
     "duration_s": lambda run: run.end_s,
+    "connections": lambda run: float(
+        sum(
+            run.flows[flow]["transport"] == "mptcp" and result.get("established_ns") is not None
+            for flow, result in run.flow_results.items()
+        )
+    ),
 }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from mptcplab.results.entities import Json
 from mptcplab.results.evaluation import Evaluation
 from mptcplab.results.expectations import evaluate
 from mptcplab.results.recovery import recoveries
 from mptcplab.results.run_data import Absent, RunData, Value
+from mptcplab.results.subflows import subflows_of
 from mptcplab.results.tables import NANOS_PER_SECOND
 
 
@@ -65,11 +68,10 @@ def _flow(evaluation: Evaluation, flow: str) -> Json:
 
 def _subflows(run: RunData, flow: str) -> list[Json]:
     """The subflows that the back-end reports; a flow on one path without them is its only subflow."""
-    result = run.flow_results[flow]
-    if "subflows" in result:
-        subflows: list[Json] = result["subflows"]
-        return subflows
-    used = result["path"]
+    reported = subflows_of(run, flow)
+    if reported:
+        return [{name: value for name, value in asdict(one).items() if name != "flow"} for one in reported]
+    used = run.flow_results[flow]["path"]
     ends = {end: _address(run, used[end]) for end in ("local", "remote")}
     return [{"id": 0, **ends, "link": used["link"], "bytes": _bytes(run, flow)}]
 

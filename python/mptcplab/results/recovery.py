@@ -50,16 +50,16 @@ def effect_of(run: RunData, flow: str, happening: Happening) -> Effect | None:
 
 def touches(run: RunData, flow: str, happening: Happening) -> bool:
     """Whether an event acts on a link of the flow's paths or on an interface at its ends."""
-    return _subject(happening.action) in run.parts_of_paths[flow]
+    return subject_of(happening.action) in run.parts_of_paths[flow]
 
 
 def repair_of(run: RunData, failure: Happening) -> Happening | None:
     """The first later event that undoes a failure: of the same interface, address or link."""
     undo = {"interface_down": "interface_up", "link_down": "link_up", "address_remove": "address_add"}
     wanted = undo.get(failure.action["kind"], failure.action["kind"])
-    subject = _subject(failure.action)
+    subject = subject_of(failure.action)
     for later in run.happenings:
-        if later.actual_s > failure.actual_s and later.action["kind"] == wanted and _subject(later.action) == subject:
+        if later.actual_s > failure.actual_s and later.action["kind"] == wanted and subject_of(later.action) == subject:
             return later
     return None
 
@@ -145,7 +145,8 @@ def _times(run: RunData, flow: str, failure: Happening, since: Happening, effect
     return [Recovery(failure.id, effect, of, recovery_s(run, flow, failure, since, of)) for of in targets]
 
 
-def _subject(action: Json) -> str | None:
+def subject_of(action: Json) -> str | None:
+    """Id of the interface or link that an action acts on."""
     return action.get("interface") or action.get("link")
 
 

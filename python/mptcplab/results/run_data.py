@@ -49,6 +49,7 @@ class RunData:
     result: Json
     samples: Samples
     units: Units
+    backend: str = "sim"
 
     @cached_property
     def end_s(self) -> float:

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal
 
@@ -14,18 +14,23 @@ Kind = Literal["flow", "subflow", "link", "interface", "probe", "event", "run", 
 Form = Literal["counter", "gauge", "derived", "series", "distribution"]
 Grouping = Literal["sum", "max", "min"]
 
-ENGINE = "the protocol engine and the kernel's diagnostics"
-CAPTURE = "the analysis of captures"
-LIVE = "the back-ends in real time"
-CONTROLLER = "the SDN controller"
-NESTED_RUNS = "further runs of the same scenario with other arms"
+#: The back-ends of this version.
+SUPPLIERS = ("sim", "kernel")
+
+# Why a back-end does not supply a metric, by back-end; one that is not named supplies it.
+ENGINE = {"sim": "it comes with the protocol engine"}
+BEYOND_KERNEL = ENGINE | {"kernel": "the kernel does not tell it; it comes with the analysis of captures"}
+CAPTURE = dict.fromkeys(SUPPLIERS, "it comes with the analysis of captures")
+LIVE = {"sim": "in virtual time nothing is late"}
+CONTROLLER = dict.fromkeys(SUPPLIERS, "it comes with the SDN controller")
+NESTED_RUNS = dict.fromkeys(SUPPLIERS, "it comes with further runs of the same scenario with other arms")
 
 
 @dataclass(frozen=True)
 class Metric:
     """One metric. ``form``: a sampled counter or gauge, derived from samples and units, or a series or distribution.
 
-    ``awaits`` names who will supply it where nothing does yet; such a metric evaluates to null with that reason.
+    ``awaits`` says of back-ends that do not supply it why; there such a metric evaluates to null with that reason.
     ``grouped`` says how a group of flows combines it. ``paper_names`` are the names that the published evaluations use.
     """
 
@@ -34,7 +39,7 @@ class Metric:
     unit: str
     form: Form
     definition: str
-    awaits: str | None = None
+    awaits: Mapping[str, str] = field(default_factory=dict)
     grouped: Grouping | None = None
     paper_names: tuple[str, ...] = ()
 
@@ -42,6 +47,11 @@ class Metric:
     def scalar(self) -> bool:
         """Whether the metric is one number for a run, so that an expectation can name it."""
         return self.form not in ("series", "distribution")
+
+    @property
+    def suppliers(self) -> list[str]:
+        """The back-ends that supply it."""
+        return [backend for backend in SUPPLIERS if backend not in self.awaits]
 
 
 def _m(
@@ -51,12 +61,15 @@ def _m(
     form: Form,
     definition: str,
     *,
-    awaits: str | None = None,
+    awaits: Mapping[str, str] | None = None,
     grouped: Grouping | None = None,
     papers: str = "",
 ) -> Metric:
-    return Metric(name, kind, unit, form, definition, awaits, grouped, tuple(papers.split("; ")) if papers else ())
+    names = tuple(papers.split("; ")) if papers else ()
+    return Metric(name, kind, unit, form, definition, awaits or {}, grouped, names)
 
+
+_REUSED = "subflows that an outage hit and that carry new data after it, with the same addresses and ports"
 
 _FLOW = [
     _m("flow", "bytes_sent", "B", "counter", "application bytes handed to the transport", grouped="sum"),
@@ -82,7 +95,7 @@ _FLOW = [
     _m("flow", "fct_no_handshake_s", "s", "derived", "last in-order byte - first byte sent", awaits=ENGINE, grouped="max"),
     _m("flow", "fct_normalised", "", "derived", "fct_s / (bytes x 8 / ceiling_bps + smallest path RTT)"),
     _m("flow", "connect_time_s", "s", "derived", "connection established - call of connect", awaits=ENGINE, grouped="max", papers="connect_time_s"),
-    _m("flow", "connection_established", "0/1", "derived", "whether the connection reached ESTABLISHED", awaits=ENGINE, grouped="min", papers="connection_established"),
+    _m("flow", "connection_established", "0/1", "derived", "whether the connection was established", awaits=ENGINE, grouped="min", papers="connection_established"),
     _m("flow", "connection_survived", "0/1", "derived", "whether the connection was neither reset nor timed out before its data or the run ended",
        awaits=ENGINE, grouped="min", papers="connection_survived"),
     _m("flow", "jitter_s2", "s^2", "derived", "population variance of the times between deliveries of consecutive data units",
@@ -105,13 +118,16 @@ _FLOW = [
     _m("flow", "reorder_density", "", "distribution", "share of units by displacement (RFC 5236 section 4)", papers="reorder_density"),
     _m("flow", "out_of_order_bytes", "B", "gauge", "bytes that wait in the receiver's out-of-order queue", awaits=ENGINE, grouped="sum"),
     _m("flow", "retransmitted_bytes", "B", "counter", "payload bytes sent again on the subflow that lost them", awaits=ENGINE, grouped="sum", papers="retransmitted_bytes"),
-    _m("flow", "reinjected_bytes", "B", "counter", "payload bytes sent again on another subflow", awaits=ENGINE, grouped="sum"),
-    _m("flow", "duplicate_bytes", "B", "counter", "payload bytes that arrived more than once", awaits=ENGINE, grouped="sum", papers="duplicate_bytes"),
-    _m("flow", "redundancy_ratio", "", "derived", "payload bytes on the wire / unique bytes - 1", awaits=ENGINE),
+    _m("flow", "reinjected_bytes", "B", "counter", "payload bytes sent again on another subflow", awaits=BEYOND_KERNEL, grouped="sum"),
+    _m("flow", "duplicate_bytes", "B", "counter", "payload bytes that arrived more than once", awaits=BEYOND_KERNEL, grouped="sum", papers="duplicate_bytes"),
+    _m("flow", "receive_window_bytes", "B", "gauge", "window that the receiver announces for the connection", awaits=ENGINE, grouped="sum"),
+    _m("flow", "redundancy_ratio", "", "derived", "payload bytes on the wire / unique bytes - 1; only of finite flows that ended", awaits=ENGINE),
     _m("flow", "subflows_opened", "subflows", "counter", "subflows established since the start", awaits=ENGINE, grouped="sum", papers="subflow_count; tcp_subflows"),
     _m("flow", "subflows_alive", "subflows", "gauge", "subflows established and neither closed nor stale", awaits=ENGINE, grouped="sum", papers="subflows_alive(t)"),
     _m("flow", "subflows_reused", "subflows", "derived",
-       "subflows alive before an outage that carry new data after it with the same addresses and ports", awaits=ENGINE, grouped="sum", papers="subflows_reused"),
+       f"{_REUSED}, of all outages", awaits=ENGINE, grouped="sum", papers="subflows_reused"),
+    _m("flow", "subflows_recreated", "subflows", "derived",
+       "subflows opened after the first failure between two addresses that had had one before", awaits=ENGINE, grouped="sum"),
     _m("flow", "load_balance", "", "derived", "smallest / largest number of payload bytes over the flow's subflows (1: even)", awaits=ENGINE, papers="load_balance_pct"),
     _m("flow", "aggregation_benefit", "", "derived",
        "(g - Cmax) / (sum C - Cmax) if g >= Cmax, else (g - Cmax) / Cmax; g goodput, C the payload ceilings of the single paths (Kaspar; Paasch et al.)"),
@@ -133,8 +149,13 @@ _SUBFLOW = [
     _m("subflow", "retransmitted_bytes", "B", "counter", "payload bytes sent again", awaits=ENGINE),
     _m("subflow", "rto_count", "timeouts", "counter", "retransmission timeouts (RFC 6298)", awaits=ENGINE,
        papers="loss_recovery_kind(fast_recovery|slow_start)"),
-    _m("subflow", "fast_recovery_count", "episodes", "counter", "episodes of fast recovery (RFC 6675)", awaits=ENGINE),
-    _m("subflow", "reordering_ratio", "", "derived", "packets that arrive below an earlier one / packets (RFC 4737)", awaits=ENGINE),
+    _m("subflow", "alive", "0/1", "gauge", "whether it is established and not closed (mean: share of the time)", awaits=ENGINE),
+    _m("subflow", "backup", "0/1", "gauge", "whether it is a backup subflow (mean: share of the time)", awaits=ENGINE),
+    _m("subflow", "stale", "0/1", "gauge", "whether it is taken for failed (mean: share of the time)", awaits=ENGINE),
+    _m("subflow", "opened_s", "s", "derived", "time at which it was established", awaits=ENGINE),
+    _m("subflow", "closed_s", "s", "derived", "time at which it was closed", awaits=ENGINE),
+    _m("subflow", "fast_recovery_count", "episodes", "counter", "episodes of fast recovery (RFC 6675)", awaits=BEYOND_KERNEL),
+    _m("subflow", "reordering_ratio", "", "derived", "packets that arrive below an earlier one / packets (RFC 4737)", awaits=BEYOND_KERNEL),
 ]  # fmt: skip
 
 _LINK = [
@@ -212,10 +233,13 @@ _EVENT = [
        papers="barrier_estimated_outage_ms; measured_outage_s(barrier)"),
     _m("event", "outage_measured_s", "s", "derived",
        "longest time between answers to probes that overlaps the outage, less the probes' interval; the worst probe", papers="probe_measured_outage_ms"),
+    _m("event", "subflows_reused", "subflows", "derived", f"{_REUSED}; all flows", awaits=ENGINE),
+    _m("event", "subflows_recreated", "subflows", "derived",
+       "subflows opened after the event between two addresses that had had one before; each counts for the last failure on its path; all flows", awaits=ENGINE),
     _m("event", "redirect_latency_s", "s", "derived",
-       "time from the failure until the subflows on other links carry half of what the failed ones carried, on top of their own", awaits=ENGINE,
+       "time from the failure until the subflows on other links carry half of what the failed ones carried, on top of their own", awaits=BEYOND_KERNEL,
        papers="redirect_latency_s"),
-    _m("event", "handover_gap_s", "s", "derived", "last packet on the old subflow to first on the new", awaits=ENGINE),
+    _m("event", "handover_gap_s", "s", "derived", "last packet on the old subflow to first on the new", awaits=BEYOND_KERNEL),
     _m("event", "detection_s", "s", "derived", "failure to its notice by the controller", awaits=CONTROLLER, papers="detection_ms"),
     _m("event", "route_install_s", "s", "derived", "notice of the failure to the last rule of the new route installed", awaits=CONTROLLER, papers="route_install_ms"),
 ]  # fmt: skip
@@ -225,7 +249,7 @@ _RUN = [
     _m("run", "jain_index", "", "derived", "Jain's index over the goodputs of all flows; a connection is one flow, however many subflows it has", papers="jain_index"),
     _m("run", "flows_completed", "flows", "derived", "finite flows that delivered all their data"),
     _m("run", "duration_s", "s", "derived", "time at which the run ended: all flows done, or the duration asked for"),
-    _m("run", "connections", "connections", "counter", "MPTCP connections established", awaits=ENGINE, papers="mptcp_connections"),
+    _m("run", "connections", "connections", "derived", "MPTCP connections established", awaits=ENGINE, papers="mptcp_connections"),
     _m("run", "tokens", "tokens", "counter", "different connection tokens", awaits=CAPTURE, papers="tokens"),
     _m("run", "add_addr_seen", "options", "counter", "ADD_ADDR options on the wire (RFC 8684 section 3.4.1)", awaits=CAPTURE,
        papers="REMOVE_ADDR/ADD_ADDR seen; ADD_ADDR fields"),
@@ -280,9 +304,9 @@ def metric_reference() -> str:
 
 
 def _reference_row(metric: Metric) -> str:
-    supplier = f"not yet: {metric.awaits}" if metric.awaits else "sim"
     definition = metric.definition.replace("|", "\\|")
-    return f"| `{metric.name}` | {metric.unit or '1'} | {metric.form} | {definition} | {supplier} |"
+    suppliers = ", ".join(metric.suppliers) or f"none yet: {next(iter(metric.awaits.values()))}"
+    return f"| `{metric.name}` | {metric.unit or '1'} | {metric.form} | {definition} | {suppliers} |"
 
 
 _BY_PAPER_NAME = {name: metric for metric in METRICS.values() for name in metric.paper_names}

@@ -95,7 +95,7 @@ impl Lateness {
 
 fn bucket(late: Nanos) -> usize {
     let octave = late.max(1).ilog2();
-    let within = (late.max(1) - (1 << octave)) as u128 * u128::from(BUCKETS_PER_OCTAVE) >> octave;
+    let within = ((late.max(1) - (1 << octave)) as u128 * u128::from(BUCKETS_PER_OCTAVE)) >> octave;
     (octave * BUCKETS_PER_OCTAVE) as usize + within as usize
 }
 

@@ -137,11 +137,12 @@ impl Emulator {
         Ok(self.fabric()?.state())
     }
 
-    /// Ends the emulation, completes the captures, and says whether it was on time.
+    /// Ends the emulation, completes the captures, and says whether it was on time. The devices stay until this is dropped,
+    /// so that they can be removed all at once before they are closed one by one.
     ///
     /// # Errors
     /// The emulator had failed; or a capture cannot be written.
-    pub fn finish(mut self) -> Result<EmulatorSummary, LiveError> {
+    pub fn finish(&mut self) -> Result<EmulatorSummary, LiveError> {
         let (lateness, longest_standstill, captures) = {
             let mut fabric = self.fabric()?;
             let captures = fabric.take_captures();

@@ -9,8 +9,10 @@ mod settings;
 mod switches;
 mod verification;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::num::NonZero;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use netlab::resolved::Experiment;
@@ -41,8 +43,8 @@ pub struct Tables {
 
 /// The hosts, routers, switches and access points of one run.
 ///
-/// All of it ends with the last descriptor, socket or process in its namespaces. Dropping this removes the devices in one request for each namespace:
-/// do so before the devices are closed, which takes the kernel longer one by one.
+/// All of it ends with the last descriptor, socket or process in its namespaces. Dropping this removes the devices, in one request for each namespace; the emulator should have
+/// ended before.
 #[derive(Debug)]
 pub struct Hosts {
     layout: Layout,
@@ -68,8 +70,7 @@ impl Hosts {
         let layout = Layout::new(experiment)?;
         switches::check_loops(&layout)?;
         let routes = routing::plan(experiment, &layout)?;
-        let build = || build_places(experiment, &layout, routes);
-        let (places, devices) = in_one_thread(build)?;
+        let (places, devices) = build_places(experiment, &layout, routes)?;
         Ok((Self { layout, places }, devices))
     }
 
@@ -165,7 +166,7 @@ impl Hosts {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        // Best effort: without this request they end too, only later.
+        // Best effort, and many at once; each place would do it too.
         let _ = self.remove_devices();
     }
 }
@@ -180,24 +181,57 @@ fn in_one_thread<T: Send>(action: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Takes the calling thread from namespace to namespace.
+/// The index of a place, the place, and the devices of its interfaces by their indices.
+type Made = (usize, Place, Vec<(usize, Device)>);
+
 fn build_places(
     experiment: &Experiment,
     layout: &Layout,
     routes: Vec<PlaceRoutes>,
 ) -> Result<(Vec<Place>, Vec<Device>), LiveError> {
-    let mut places = Vec::with_capacity(layout.places.len());
-    let mut devices: Vec<Option<Device>> = layout.ports.iter().map(|_| None).collect();
-    for (index, routes) in routes.into_iter().enumerate() {
-        let host = layout.places[index].host;
-        let host = host.map(|host| &experiment.hosts[host]);
-        let (place, made) = Place::build(layout, index, host, routes)?;
+    let mut made = make_places(experiment, layout, routes)?;
+    made.sort_by_key(|(index, ..)| *index);
+    let mut places = Vec::with_capacity(made.len());
+    let mut devices: Vec<(usize, Device)> = Vec::with_capacity(layout.ports.len());
+    for (_, place, of_place) in made {
         places.push(place);
-        for (port, device) in made {
-            devices[port] = Some(device);
-        }
+        devices.extend(of_place);
     }
-    Ok((places, devices.into_iter().flatten().collect()))
+    devices.sort_by_key(|(port, _)| *port);
+    let devices = devices.into_iter().map(|(_, device)| device);
+    Ok((places, devices.collect()))
+}
+
+/// Several threads go from namespace to namespace; places with many interfaces come first, so that none is left with the largest.
+fn make_places(
+    experiment: &Experiment,
+    layout: &Layout,
+    routes: Vec<PlaceRoutes>,
+) -> Result<Vec<Made>, LiveError> {
+    let mut plans: Vec<(usize, PlaceRoutes)> = routes.into_iter().enumerate().collect();
+    plans.sort_by_key(|(index, _)| Reverse(layout.places[*index].interfaces.len()));
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let builders = processors.min(plans.len());
+    let plans = Mutex::new(plans.into_iter());
+    let next = || plans.lock().expect("no builder panics with it").next();
+    let make_some = || -> Result<Vec<Made>, LiveError> {
+        let mut made = Vec::new();
+        while let Some((index, routes)) = next() {
+            let host = layout.places[index].host;
+            let host = host.map(|host| &experiment.hosts[host]);
+            let (place, devices) = Place::build(layout, index, host, routes)?;
+            made.push((index, place, devices));
+        }
+        Ok(made)
+    };
+    thread::scope(|scope| {
+        let builders: Vec<_> = (0..builders).map(|_| scope.spawn(make_some)).collect();
+        let mut made = Vec::with_capacity(layout.places.len());
+        for builder in builders {
+            made.extend(builder.join().expect("it does not panic")?);
+        }
+        Ok(made)
+    })
 }
 
 fn tables_of(place: &mut Place) -> Result<Tables, LiveError> {

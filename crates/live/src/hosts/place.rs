@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use netlab::resolved::{Host, Layer};
@@ -13,7 +14,7 @@ use super::settings::{self, Setting};
 use super::switches::{BRIDGE, frames_by_port};
 use crate::netlink::{
     Connection, Destination, Link, NextHop, Request, Route, Rule, add_address, add_bridge,
-    forget_address, forward_frames_to, remove_group, set_neighbour,
+    forget_address, forward_frames_to, remove_group, remove_queueing, set_neighbour,
 };
 use crate::{Device, LiveError, NetworkNamespace};
 
@@ -54,6 +55,8 @@ pub(super) struct Place {
     pub(super) ports: BTreeMap<usize, PortState>,
     pub(super) routes: PlaceRoutes,
     initial_window_segments: Option<u32>,
+    /// Second descriptors of the devices: the last one that is closed takes the kernel milliseconds, unless its device is gone.
+    devices: Vec<OwnedFd>,
 }
 
 impl std::fmt::Debug for Place {
@@ -78,10 +81,12 @@ impl Place {
         settings::write(&plan.id, &settings)?;
         let mut connection = Connection::open(&plan.id)?;
         let mut devices = Vec::with_capacity(plan.interfaces.len());
+        let mut kept = Vec::with_capacity(plan.interfaces.len());
         let mut ports = BTreeMap::new();
         for &port in &plan.interfaces {
             let described = &layout.ports[port];
             let device = Device::tun_in_this_thread(&described.device, described.layer)?;
+            kept.push(second_descriptor(&device)?);
             devices.push((port, device));
             let state = PortState {
                 device: connection.index_of(&described.device)?,
@@ -102,6 +107,7 @@ impl Place {
             ports,
             routes,
             initial_window_segments: host.map(|host| host.initial_window_segments),
+            devices: kept,
         };
         place.set_up(layout, index)?;
         Ok((place, devices))
@@ -121,7 +127,11 @@ impl Place {
         let mut requests = vec![Link::new(loopback).up(true).request()];
         for (&port, state) in &self.ports {
             let mtu = layout.ports[port].mtu_bytes;
-            requests.push(link_request(port, state, mtu).request());
+            requests.extend(link_requests(
+                port,
+                state,
+                Link::new(state.device).mtu_bytes(mtu),
+            ));
             requests.extend(state.address_requests());
         }
         requests.extend(self.rule_requests());
@@ -140,7 +150,8 @@ impl Place {
         let mut requests = Vec::new();
         for (&port, state) in &self.ports {
             let mtu = layout.ports[port].mtu_bytes;
-            requests.push(link_request(port, state, mtu).bridge(bridge).request());
+            let link = Link::new(state.device).mtu_bytes(mtu).bridge(bridge);
+            requests.extend(link_requests(port, state, link));
         }
         for (port, mac) in frames_by_port(layout, index) {
             requests.push(forward_frames_to(self.ports[&port].device, mac));
@@ -260,12 +271,25 @@ impl Place {
 
     /// Again and again without harm.
     pub(super) fn remove_devices(&mut self) -> Result<(), LiveError> {
-        if self.ports.is_empty() {
+        if self.devices.is_empty() {
             return Ok(());
         }
-        self.ports.clear();
-        self.connection.commit(&[remove_group(GROUP)])
+        let removed = self.connection.commit(&[remove_group(GROUP)]);
+        self.devices.clear();
+        removed
     }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Best effort: without this request the devices end too, only later.
+        let _ = self.remove_devices();
+    }
+}
+
+fn second_descriptor(device: &Device) -> Result<OwnedFd, LiveError> {
+    let copy = device.as_fd().try_clone_to_owned();
+    copy.map_err(LiveError::while_("copying a device's descriptor"))
 }
 
 impl PortState {
@@ -284,16 +308,15 @@ impl PortState {
     }
 }
 
-fn link_request(port: usize, state: &PortState, mtu_bytes: u32) -> Link {
-    let link = Link::new(state.device)
-        .mtu_bytes(mtu_bytes)
-        .queue_packets(QUEUE_PACKETS)
-        .group(GROUP)
-        .up(state.carries());
-    match state.layer {
+/// Set up while it is down: changes of a device that is up wait for its packets, milliseconds each.
+fn link_requests(port: usize, state: &PortState, link: Link) -> [Request; 3] {
+    let link = link.queue_packets(QUEUE_PACKETS).group(GROUP);
+    let link = match state.layer {
         Layer::Two => link.mac(mac_of(port)),
         Layer::Three => link,
-    }
+    };
+    let up = Link::new(state.device).up(state.carries());
+    [link.request(), remove_queueing(state.device), up.request()]
 }
 
 fn family_of(address: IpAddr) -> AddressFamily {

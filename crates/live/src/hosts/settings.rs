@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use netlab::resolved::{FailedAfter, Host};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{pread, pwrite};
 
 use super::addresses::PlaceKind;
 use crate::LiveError;
@@ -16,6 +19,8 @@ pub(super) type Setting = (&'static str, String);
 /// Smallest and initial receive and send buffers, mainline's own; the largest are the description's.
 const RECEIVE_BUFFER_BYTES: (u64, u64) = (4096, 131_072);
 const SEND_BUFFER_BYTES: (u64, u64) = (4096, 16_384);
+
+const A_DAY_MS: &str = "86400000";
 
 /// Settings that are not written, but belong into the record of a run.
 const RECORDED: [&str; 12] = [
@@ -32,6 +37,9 @@ const RECORDED: [&str; 12] = [
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_limit_output_bytes",
 ];
+
+/// More than any of them takes.
+const LONGEST_VALUE_BYTES: usize = 512;
 
 /// All of this folder is recorded.
 const MPTCP: &str = "net.mptcp";
@@ -71,6 +79,15 @@ pub(super) fn settings_for(kind: PlaceKind, host: Option<&Host>) -> Vec<Setting>
         ("net.ipv6.conf.default.router_solicitations", "0"),
         ("net.ipv6.conf.default.accept_dad", "0"),
         ("net.ipv6.conf.default.addr_gen_mode", "1"),
+        // What groups an interface is in is reported once, not again within the next second: the next time is up to a day later.
+        (
+            "net.ipv6.conf.default.mldv1_unsolicited_report_interval",
+            A_DAY_MS,
+        ),
+        (
+            "net.ipv6.conf.default.mldv2_unsolicited_report_interval",
+            A_DAY_MS,
+        ),
         // IPv4 addresses stay when an interface goes down; so do these.
         ("net.ipv6.conf.all.keep_addr_on_down", "1"),
     ]);
@@ -110,7 +127,7 @@ fn of_host(host: &Host) -> Vec<Setting> {
         // A connection does not begin with what the kernel learnt from an earlier one.
         ("net.ipv4.tcp_no_metrics_save", flag(true)),
     ];
-    let behaviour = &host.behaviour;
+    let behaviour = host.behaviour();
     // What the old kernel did instead is not to be had; then the kernel's own value stays.
     if behaviour.failed_after == FailedAfter::Stale {
         let intervals = behaviour.stale_intervals.to_string();
@@ -140,19 +157,18 @@ pub(super) fn write(owner: &str, settings: &[Setting]) -> Result<(), LiveError> 
 }
 
 fn write_one(owner: &str, name: &str, value: &str) -> Result<(), LiveError> {
-    let doing = || format!("{owner}: setting {name} = {value}");
-    let path = path_of(name);
-    let read = || read_value(&path).map_err(|error| LiveError::while_(doing())(error));
-    if read()? == value {
-        return Ok(());
-    }
-    fs::write(&path, value).map_err(|error| LiveError::while_(doing())(error))?;
-    let found = read()?;
-    if found == value {
-        return Ok(());
-    }
-    let why = format!("the kernel made it {found}");
-    Err(LiveError::while_(doing())(io::Error::other(why)))
+    let written = || {
+        let file = open(name, OFlags::RDWR)?;
+        if read_value(&file)? == value {
+            return Ok(());
+        }
+        pwrite(&file, value.as_bytes(), 0)?;
+        match read_value(&file)? {
+            found if found == value => Ok(()),
+            found => Err(io::Error::other(format!("the kernel made it {found}"))),
+        }
+    };
+    written().map_err(|why| LiveError::while_(format!("{owner}: setting {name} = {value}"))(why))
 }
 
 /// What is in effect in the namespace of the calling thread: all that was written, and what else the record wants of a host.
@@ -167,14 +183,14 @@ pub(super) fn in_effect(
     let mut found = BTreeMap::new();
     for (name, _) in written {
         let doing = format!("{owner}: reading {name}");
-        let value = read_value(&path_of(name)).map_err(LiveError::while_(doing))?;
+        let value = value_of(name).map_err(LiveError::while_(doing))?;
         found.insert((*name).to_owned(), value);
     }
     if is_host {
         let others = RECORDED.iter().map(|name| (*name).to_owned());
         for name in others.chain(all_of(MPTCP)) {
             // Kernels differ in what they have.
-            if let Ok(value) = read_value(&path_of(&name)) {
+            if let Ok(value) = value_of(&name) {
                 found.insert(name, value);
             }
         }
@@ -192,8 +208,22 @@ fn path_of(name: &str) -> PathBuf {
     Path::new("/proc/sys").join(name.replace('.', "/"))
 }
 
+fn open(name: &str, flags: OFlags) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(
+        path_of(name),
+        flags | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
+
+fn value_of(name: &str) -> io::Result<String> {
+    read_value(&open(name, OFlags::RDONLY)?)
+}
+
 /// The kernel separates numbers by tabulators and ends lines.
-fn read_value(path: &Path) -> io::Result<String> {
-    let text = fs::read_to_string(path)?;
+fn read_value(file: &OwnedFd) -> io::Result<String> {
+    let mut text = [0; LONGEST_VALUE_BYTES];
+    let length = pread(file, &mut text, 0)?;
+    let text = String::from_utf8_lossy(&text[..length]);
     Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }

@@ -17,6 +17,7 @@ use netlink_packet_route::route::{
     RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 /// A link-layer address.
@@ -119,6 +120,16 @@ pub(crate) fn add_bridge(name: &str, mac: Mac) -> Request {
     ];
     let flags = NLM_F_CREATE | NLM_F_EXCL;
     Request::new(flags, RouteNetlinkMessage::NewLink(message))
+}
+
+/// Hands packets to a device without a queueing discipline in front of it: a TUN device takes or drops at once whatever it is given.
+pub(crate) fn remove_queueing(index: u32) -> Request {
+    let mut message = TcMessage::default();
+    message.header.index = index as i32;
+    message.header.parent = TcHandle::ROOT;
+    message.attributes = vec![TcAttribute::Kind("noqueue".to_owned())];
+    let flags = NLM_F_CREATE | NLM_F_REPLACE;
+    Request::new(flags, RouteNetlinkMessage::NewQueueDiscipline(message))
 }
 
 /// Removes all devices of a group at once.

@@ -47,6 +47,10 @@ pub(super) fn describe(message: &RouteNetlinkMessage, names: &DeviceNames) -> St
         Message::GetRoute(row) => format!("looking up route {}", route_text(row, names)),
         Message::NewRule(row) => format!("adding rule {}", rule_text(row)),
         Message::GetRule(_) => "listing rules".to_owned(),
+        Message::NewQueueDiscipline(row) => {
+            let device = names.of(row.header.index as u32);
+            format!("removing the queueing discipline of {device}")
+        }
         other => format!("{other:?}"),
     }
 }

@@ -10,6 +10,7 @@ use netlab::time::Nanos;
 use super::messages::{Notification, NotificationKind as Kind, Request, flag};
 use super::plan::{FlowPlan, HostPlan};
 use super::record::{Note, What};
+use crate::Clock;
 
 /// How requests reach the kernel.
 pub(super) type Kernel<'a> = dyn FnMut(&Request) -> io::Result<()> + 'a;
@@ -31,21 +32,28 @@ pub(super) struct Connections {
     plan: HostPlan,
     managed: BTreeMap<u32, Managed>,
     backup: BTreeSet<IpAddr>,
-    notes: Vec<Note>,
+    clock: Clock,
+    notes: Vec<(Nanos, Note)>,
 }
 
 impl Connections {
-    pub(super) fn new(plan: HostPlan) -> Self {
+    pub(super) fn new(plan: HostPlan, clock: Clock) -> Self {
         Self {
             plan,
             managed: BTreeMap::new(),
             backup: BTreeSet::new(),
+            clock,
             notes: Vec::new(),
         }
     }
 
-    /// What has happened since the last call.
-    pub(super) fn take_notes(&mut self) -> Vec<Note> {
+    /// Times are by this clock from now on.
+    pub(super) fn restart(&mut self, clock: Clock) {
+        self.clock = clock;
+    }
+
+    /// What has happened since the last call, and when.
+    pub(super) fn take_notes(&mut self) -> Vec<(Nanos, Note)> {
         std::mem::take(&mut self.notes)
     }
 
@@ -220,7 +228,7 @@ impl Connections {
         let managed = self.managed.get(&token);
         note.token = Some(token);
         note.flow = managed.and_then(|one| one.flow.clone());
-        self.notes.push(note);
+        self.notes.push((self.clock.now(), note));
     }
 
     /// What the kernel refuses is recorded, and told to the policy if it can do something about it.
@@ -333,7 +341,6 @@ fn event_of(notification: &Notification) -> Option<Event> {
         },
         Kind::SubflowClosed => Event::SubflowClosed {
             subflow: four_tuple(notification)?,
-            by_error: notification.error.is_some(),
         },
         _ => return None,
     })

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use mptcp::pm::AddressChanges;
+use netlab::time::Nanos;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use super::addresses::AddressWatch;
@@ -22,6 +23,9 @@ use crate::{Clock, LiveError, NetworkNamespace};
 
 /// Chooses who manages paths: 0 is the kernel, 1 a program. Newer kernels also have it by name.
 const TYPE_SETTING: &str = "/proc/sys/net/mptcp/pm_type";
+
+/// How long an address that is back is left alone: its routes are restored after it.
+const SETTLING_NS: Nanos = 10_000_000;
 
 /// Where all hosts put what happened.
 pub(super) type Record = Arc<Mutex<Vec<PathEvent>>>;
@@ -39,11 +43,12 @@ pub(super) struct HostThread {
     host: String,
     orders: Sender<(Order, Sender<()>)>,
     wake: Arc<OwnedFd>,
+    is_ready: Receiver<()>,
     thread: Option<JoinHandle<Result<(), LiveError>>>,
 }
 
 impl HostThread {
-    /// Starts it, and waits until it listens.
+    /// Starts it; it is of use once [`Self::wait_until_ready`] has returned.
     pub(super) fn start(
         plan: HostPlan,
         namespace: &Arc<NetworkNamespace>,
@@ -68,16 +73,18 @@ impl HostThread {
                 manager.run()
             })
             .map_err(LiveError::while_(doing()))?;
-        let mut started = Self {
+        Ok(Self {
             host,
             orders,
             wake,
+            is_ready,
             thread: Some(thread),
-        };
-        match is_ready.recv() {
-            Ok(()) => Ok(started),
-            Err(_) => Err(started.why_dead()),
-        }
+        })
+    }
+
+    /// Returns when it listens.
+    pub(super) fn wait_until_ready(&mut self) -> Result<(), LiveError> {
+        self.is_ready.recv().map_err(|_| self.why_dead())
     }
 
     /// The subflows from these addresses become backup ones, or regular ones again.
@@ -90,31 +97,32 @@ impl HostThread {
         self.order(Order::Restart(clock))
     }
 
+    /// Lets it end, without waiting for that.
+    pub(super) fn stop(&self) {
+        // If it is dead already, `finish` says why.
+        let _ = self.send(Order::Stop);
+    }
+
     /// Ends it, and says what went wrong.
     pub(super) fn finish(mut self) -> Result<(), LiveError> {
-        self.stop()
+        self.stop();
+        self.join()
     }
 
     /// Returns when it is done.
     fn order(&mut self, order: Order) -> Result<(), LiveError> {
-        let (done, is_done) = mpsc::channel();
-        if self.orders.send((order, done)).is_ok() {
-            let one = 1_u64.to_ne_bytes();
-            // The counter cannot be full: the thread takes all of it.
-            let _ = rustix::io::write(&self.wake, &one);
-            if is_done.recv().is_ok() {
-                return Ok(());
-            }
-        }
-        Err(self.why_dead())
+        let is_done = self.send(order);
+        let is_done = is_done.and_then(|is_done| is_done.recv().ok());
+        is_done.ok_or_else(|| self.why_dead())
     }
 
-    fn stop(&mut self) -> Result<(), LiveError> {
-        if self.thread.is_none() {
-            return Ok(());
-        }
-        self.order(Order::Stop)?;
-        self.join()
+    /// Something comes out when it is done.
+    fn send(&self, order: Order) -> Option<Receiver<()>> {
+        let (done, is_done) = mpsc::channel();
+        self.orders.send((order, done)).ok()?;
+        // The counter cannot be full: the thread takes all of it.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        Some(is_done)
     }
 
     fn join(&mut self) -> Result<(), LiveError> {
@@ -143,7 +151,8 @@ impl HostThread {
 impl Drop for HostThread {
     fn drop(&mut self) {
         // Who wanted to know of errors has called `finish`.
-        let _ = self.stop();
+        self.stop();
+        let _ = self.join();
     }
 }
 
@@ -186,7 +195,7 @@ impl Manager {
         let addresses = plan.all_addresses();
         let down: BTreeSet<IpAddr> = addresses.filter(|one| !watch.is_up(*one)).collect();
         let changes = AddressChanges::new(plan.delay_ns, down.clone());
-        let connections = Connections::new(plan.clone());
+        let connections = Connections::new(plan.clone(), clock);
         let manager = Self {
             plan,
             clock,
@@ -264,6 +273,7 @@ impl Manager {
             }
             Order::Restart(clock) => {
                 self.clock = clock;
+                self.connections.restart(clock);
                 self.changes = AddressChanges::new(self.plan.delay_ns, self.down.clone());
             }
             Order::Stop => {}
@@ -316,7 +326,8 @@ impl Manager {
                 self.down.insert(address)
             };
             if has_changed {
-                self.changes.observe(now, address, up);
+                let settled = now.saturating_add(if up { SETTLING_NS } else { 0 });
+                self.changes.observe(settled, address, up);
                 let what = if up {
                     What::AddressUp
                 } else {
@@ -343,12 +354,17 @@ impl Manager {
 
     fn note_connections(&mut self) {
         let notes = self.connections.take_notes();
-        self.note(notes);
+        self.put_down(notes);
     }
 
     fn note(&self, notes: impl IntoIterator<Item = Note>) {
         let now = self.clock.now();
-        let events = notes.into_iter().map(|note| note.at(now, &self.plan.id));
+        self.put_down(notes.into_iter().map(|note| (now, note)));
+    }
+
+    fn put_down(&self, notes: impl IntoIterator<Item = (Nanos, Note)>) {
+        let events = notes.into_iter();
+        let events = events.map(|(time_ns, note)| note.at(time_ns, &self.plan.id));
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         record.extend(events);
     }

@@ -60,6 +60,9 @@ impl PathManagers {
             let thread = HostThread::start(plan, namespace(&id), clock, Arc::clone(&record))?;
             hosts.insert(id, thread);
         }
+        for host in hosts.values_mut() {
+            host.wait_until_ready()?;
+        }
         Ok(Self {
             hosts,
             interfaces,
@@ -104,11 +107,12 @@ impl PathManagers {
         events
     }
 
-    /// Ends them; gives what has happened since the last call of [`Self::events`].
+    /// Ends them, but not the connections; gives what has happened since the last call of [`Self::events`].
     ///
     /// # Errors
     /// A thread has died before.
     pub fn finish(mut self) -> Result<Vec<PathEvent>, LiveError> {
+        self.hosts.values().for_each(HostThread::stop);
         for (_, host) in std::mem::take(&mut self.hosts) {
             host.finish()?;
         }

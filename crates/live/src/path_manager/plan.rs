@@ -63,6 +63,27 @@ impl FlowPlan {
         alike.collect()
     }
 
+    fn ipv4_pairs(&self) -> impl Iterator<Item = AddressPair> {
+        let pairs = self.pairs.iter().copied();
+        pairs.filter(|pair| pair.local.is_ipv4())
+    }
+
+    /// Its IPv4 addresses on this host other than the initial one, in order; some may come more than once.
+    fn further_locals(&self) -> impl Iterator<Item = IpAddr> {
+        let initial = self.ipv4_pairs().next();
+        let locals = self.ipv4_pairs().map(|pair| pair.local);
+        locals.filter(move |local| initial.is_some_and(|initial| initial.local != *local))
+    }
+
+    /// Whether a path goes from this address to where the initial subflow goes.
+    fn meets_initial_remote(&self, local: IpAddr) -> bool {
+        let initial = self.ipv4_pairs().next();
+        initial.is_some_and(|initial| {
+            let remote = initial.remote;
+            self.pairs.contains(&AddressPair { local, remote })
+        })
+    }
+
     fn routes(&self, role: Role, initial: FourTuple) -> bool {
         self.role == role && self.pairs.contains(&initial.pair())
     }
@@ -119,7 +140,7 @@ fn plan_host(experiment: &Experiment, host: &Host) -> HostPlan {
     };
     HostPlan {
         id: host.id.clone(),
-        delay_ns: host.behaviour.path_manager_delay_ns,
+        delay_ns: host.behaviour().path_manager_delay_ns,
         addresses: addresses_of(experiment, &host.id),
         flows: plans,
         mode,
@@ -211,16 +232,21 @@ fn addresses_of(experiment: &Experiment, host: &str) -> BTreeMap<String, Vec<IpA
 
 /// `subflow` endpoints for the further addresses of what this host opens, `signal` endpoints for those of what it accepts:
 /// so subnets that have nothing in common join too. Only IPv4, over which flows run; each counts against a limit of 8.
+///
+/// An accepting host with a `subflow` endpoint announces only one address and then waits for a subflow that cannot be. Where
+/// a host does both, those that open no path of the description (to the peer's initial address) are left out.
 fn endpoints(flows: &[FlowPlan]) -> Vec<(IpAddr, u32)> {
+    let accepts =
+        |flow: &FlowPlan| flow.role == Role::Acceptor && flow.further_locals().next().is_some();
+    let does_accept = flows.iter().any(accepts);
     let mut endpoints: Vec<(IpAddr, u32)> = Vec::new();
     for flow in flows {
-        let flag = match flow.role {
-            Role::Opener => flag::SUBFLOW,
-            Role::Acceptor => flag::SIGNAL,
-        };
-        let pairs = flow.pairs.iter().filter(|pair| pair.local.is_ipv4());
-        let locals: Vec<_> = pairs.map(|pair| pair.local).collect();
-        for &local in locals.iter().filter(|local| Some(*local) != locals.first()) {
+        for local in flow.further_locals() {
+            let flag = match flow.role {
+                Role::Acceptor => flag::SIGNAL,
+                Role::Opener if does_accept && !flow.meets_initial_remote(local) => continue,
+                Role::Opener => flag::SUBFLOW,
+            };
             match endpoints.iter_mut().find(|(address, _)| *address == local) {
                 Some((_, flags)) => *flags |= flag,
                 None => endpoints.push((local, flag)),
@@ -241,6 +267,10 @@ pub(super) fn check(experiment: &Experiment) -> Vec<Missing> {
 fn check_host(experiment: &Experiment, host: &str) -> Vec<Missing> {
     let flows = flows_of(experiment, host);
     let (kernel, ours): (Vec<_>, Vec<_>) = flows.iter().partition(|(_, flow)| is_by_kernel(flow));
+    let unknown = ours.iter().find_map(|(_, flow)| unknown(flow));
+    if let Some(unknown) = unknown {
+        return vec![unknown];
+    }
     if let (Some((_, kernel)), Some((_, ours))) = (kernel.first(), ours.first()) {
         return vec![mixed(host, kernel, ours)];
     }
@@ -248,11 +278,24 @@ fn check_host(experiment: &Experiment, host: &str) -> Vec<Missing> {
         .iter()
         .flat_map(|(index, flow)| plan_ends(experiment, *index, flow, host))
         .collect();
-    let too_many = too_many_endpoints(host, &plans);
     let foreign = kernel
         .iter()
         .filter_map(|(index, _)| foreign_pair(host, &plans, &experiment.flows[*index]));
-    too_many.into_iter().chain(foreign).collect()
+    let refused = [too_many_endpoints(host, &plans), both_ways(host, &plans)];
+    refused.into_iter().flatten().chain(foreign).collect()
+}
+
+fn unknown(flow: &Flow) -> Option<Missing> {
+    let name = flow.path_manager.first().map(|manager| &manager.name);
+    let is_known = name.is_some_and(|name| by_name(name).is_some());
+    (!is_known).then(|| Missing {
+        feature: format!(
+            "flows.{}.path_manager: {}",
+            flow.id,
+            name.map_or("", |name| name)
+        ),
+        why: "there is no such path manager for the kernel".to_owned(),
+    })
 }
 
 fn is_by_kernel(flow: &Flow) -> bool {
@@ -282,6 +325,18 @@ fn too_many_endpoints(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
     })
 }
 
+/// What [`endpoints`] cannot leave out.
+fn both_ways(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
+    let endpoints = endpoints(plans);
+    let has = |flag: u32| endpoints.iter().any(|(_, flags)| flags & flag != 0);
+    (has(flag::SIGNAL) && has(flag::SUBFLOW)).then(|| Missing {
+        feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", plans[0].id),
+        why: format!(
+            "host {host} opens some flows over several paths and accepts others, for which the kernel's endpoints are in each other's way: use full_mesh"
+        ),
+    })
+}
+
 /// Endpoints are those of a host: the kernel would use for this flow what only another flow between the same hosts has.
 fn foreign_pair(host: &str, plans: &[FlowPlan], flow: &Flow) -> Option<Missing> {
     let is_own = |plan: &&FlowPlan| plan.id == flow.id && plan.role == Role::Opener;
@@ -303,12 +358,80 @@ fn foreign_pair(host: &str, plans: &[FlowPlan], flow: &Flow) -> Option<Missing> 
 
 /// All IPv4 pairs but the initial one.
 fn further_pairs(plan: &FlowPlan) -> impl Iterator<Item = AddressPair> {
-    let pairs = plan.pairs.iter().copied();
-    pairs.filter(|pair| pair.local.is_ipv4()).skip(1)
+    plan.ipv4_pairs().skip(1)
 }
 
 fn is_further_remote(plan: &FlowPlan, pair: &AddressPair) -> bool {
     plan.pairs
         .first()
         .is_some_and(|initial| initial.remote != pair.remote)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A1: &str = "10.1.1.1";
+    const A2: &str = "10.1.2.1";
+    const B1: &str = "10.1.1.2";
+    const B2: &str = "10.1.2.2";
+
+    fn flow(id: &str, role: Role, pairs: &[(&str, &str)]) -> FlowPlan {
+        let pairs = pairs.iter().map(|(local, remote)| AddressPair {
+            local: local.parse().unwrap(),
+            remote: remote.parse().unwrap(),
+        });
+        FlowPlan {
+            id: id.to_owned(),
+            role,
+            peer: "peer".to_owned(),
+            port: FIRST_PORT,
+            pairs: pairs.collect(),
+            policy: None,
+            parameters: Parameters::default(),
+        }
+    }
+
+    fn endpoint(address: &str, flags: u32) -> (IpAddr, u32) {
+        (address.parse().unwrap(), flags)
+    }
+
+    #[test]
+    fn the_opener_has_subflow_and_the_acceptor_signal_endpoints_for_further_addresses() {
+        let opened = flow("f", Role::Opener, &[(A1, B1), (A2, B2)]);
+        assert_eq!(endpoints(&[opened]), [endpoint(A2, flag::SUBFLOW)]);
+        let accepted = flow("f", Role::Acceptor, &[(B1, A1), (B2, A2)]);
+        assert_eq!(endpoints(&[accepted]), [endpoint(B2, flag::SIGNAL)]);
+    }
+
+    #[test]
+    fn single_paths_need_none() {
+        let flows = [
+            flow("f", Role::Opener, &[(A1, B1)]),
+            flow("g", Role::Acceptor, &[(A2, B2)]),
+        ];
+        assert_eq!(endpoints(&flows), []);
+    }
+
+    #[test]
+    fn a_host_that_accepts_too_only_announces_where_that_is_enough() {
+        let pairs = [(A1, B1), (A2, B2)];
+        let flows = [
+            flow("f", Role::Opener, &pairs),
+            flow("g", Role::Acceptor, &pairs),
+        ];
+        assert_eq!(endpoints(&flows), [endpoint(A2, flag::SIGNAL)]);
+        assert_eq!(both_ways("host", &flows), None);
+    }
+
+    #[test]
+    fn a_host_that_must_open_from_what_it_announces_is_refused() {
+        let pairs = [(A1, B1), (A2, B1)];
+        let flows = [
+            flow("f", Role::Opener, &pairs),
+            flow("g", Role::Acceptor, &pairs),
+        ];
+        let refused = both_ways("host", &flows).unwrap();
+        assert!(refused.why.contains("host host opens some flows"));
+    }
 }

@@ -21,9 +21,16 @@ impl AddressIds {
 
     /// The address's ID, the smallest free one if it has none yet; `None` if all 255 are taken.
     pub(super) fn id(&mut self, address: IpAddr) -> Option<AddressId> {
-        if let Some(id) = self.ids.get(&address) {
-            return Some(*id);
-        }
+        self.known(address).or_else(|| self.give_new(address))
+    }
+
+    /// The ID with which to announce the address. ID 0 cannot be announced, so the initial address gets another one.
+    pub(super) fn id_to_announce(&mut self, address: IpAddr) -> Option<AddressId> {
+        let known = self.known(address).filter(|&id| id != 0);
+        known.or_else(|| self.give_new(address))
+    }
+
+    fn give_new(&mut self, address: IpAddr) -> Option<AddressId> {
         let is_free = |id: &AddressId| !self.ids.values().any(|taken| taken == id);
         let id = (1..=AddressId::MAX).find(is_free)?;
         self.ids.insert(address, id);

@@ -10,8 +10,8 @@ use super::subflows::Subflows;
 use super::{AddressId, AddressPair, Command, Connection, Event, FourTuple, Nanos, PathManager};
 
 /// The opener opens the missing pairs when the connection is established, when an address comes back at either end, and
-/// some time after a failure. Either side, when it loses an address, closes its subflows and tells the peer; the acceptor
-/// announces an address that is back, so that the opener hears of it.
+/// some time after a subflow has failed or was closed by others. Either side, when it loses an address, closes its subflows and tells the peer; the acceptor
+/// announces an address that is back, again and again until there is a subflow to it.
 #[derive(Clone, Debug)]
 pub struct FullMesh {
     role: Role,
@@ -23,14 +23,55 @@ pub struct FullMesh {
     pairs: Vec<AddressPair>,
     states: BTreeMap<AddressPair, PairState>,
     peer: PeerAddresses,
+    announcements: Announcements,
 }
 
 /// What is known of a pair beside its subflows.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct PairState {
     opening: bool,
     retry_at: Option<Nanos>,
     backoff: Backoff,
+}
+
+impl Default for PairState {
+    fn default() -> Self {
+        Self {
+            opening: false,
+            retry_at: None,
+            backoff: Backoff::of_subflow(),
+        }
+    }
+}
+
+/// Local addresses that are back, and of which the opener may not have heard yet.
+#[derive(Clone, Debug)]
+struct Announcements {
+    addresses: BTreeSet<IpAddr>,
+    backoff: Backoff,
+    retry_at: Option<Nanos>,
+}
+
+impl Announcements {
+    fn new() -> Self {
+        Self {
+            addresses: BTreeSet::new(),
+            backoff: Backoff::of_announcement(),
+            retry_at: None,
+        }
+    }
+
+    fn add(&mut self, address: IpAddr) {
+        self.addresses.insert(address);
+        self.backoff.reset();
+    }
+
+    fn remove(&mut self, address: IpAddr) {
+        self.addresses.remove(&address);
+        if self.addresses.is_empty() {
+            self.retry_at = None;
+        }
+    }
 }
 
 /// What the peer has said about its addresses.
@@ -39,6 +80,8 @@ struct PeerAddresses {
     by_id: BTreeMap<AddressId, IpAddr>,
     ports: BTreeMap<IpAddr, u16>,
     removed: BTreeSet<IpAddr>,
+    /// Announced, and no new subflow since.
+    unanswered: BTreeSet<IpAddr>,
 }
 
 impl PeerAddresses {
@@ -55,12 +98,14 @@ impl PeerAddresses {
         Some(address)
     }
 
-    fn announce(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) {
+    /// Says whether it was announced before, and nothing came of that.
+    fn announce(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) -> bool {
         self.by_id.insert(id, address);
         self.removed.remove(&address);
         if let Some(port) = port {
             self.ports.insert(address, port);
         }
+        !self.unanswered.insert(address)
     }
 }
 
@@ -78,6 +123,7 @@ impl FullMesh {
             pairs: connection.pairs.clone(),
             states: BTreeMap::new(),
             peer: PeerAddresses::new(initial.remote.ip()),
+            announcements: Announcements::new(),
         }
     }
 
@@ -131,7 +177,10 @@ impl FullMesh {
     ) {
         self.ids.learn(subflow.local.ip(), local_id);
         self.peer.by_id.insert(remote_id, subflow.remote.ip());
-        *self.state(subflow.pair()) = PairState::default();
+        self.peer.unanswered.remove(&subflow.remote.ip());
+        let state = self.state(subflow.pair());
+        state.opening = false;
+        state.retry_at = None;
     }
 
     /// Of several subflows on a pair the newest is known to work; the others date from before an address came back.
@@ -144,24 +193,38 @@ impl FullMesh {
         commands.extend(older.map(|subflow| Command::CloseSubflow { subflow }));
     }
 
-    fn subflow_closed(&mut self, now: Nanos, pair: AddressPair, by_error: bool) {
+    fn subflow_closed(&mut self, now: Nanos, pair: AddressPair) {
         self.state(pair).opening = false;
-        if by_error && self.subflows.count(pair) == 0 {
+        if self.subflows.are_none() {
+            self.try_all(now);
+        } else if self.subflows.count(pair) == 0 {
             self.try_again(now, pair);
         }
     }
 
-    /// After an error; not if an address of the pair is gone, for then its return is waited for.
+    /// Without any subflow the peer cannot announce what is back: what it has removed is worth a try too.
+    fn try_all(&mut self, now: Nanos) {
+        self.peer.removed.clear();
+        for pair in self.pairs.clone() {
+            if !self.state(pair).opening {
+                self.try_again(now, pair);
+            }
+        }
+    }
+
+    /// After a while; not if an address of the pair is gone, for then its return is waited for.
     fn try_again(&mut self, now: Nanos, pair: AddressPair) {
         if self.role == Role::Opener && self.is_usable(pair) {
             let state = self.state(pair);
             state.opening = false;
-            state.retry_at = Some(state.backoff.after_failure(now));
+            let next = state.backoff.after_failure(now);
+            state.retry_at.get_or_insert(next);
         }
     }
 
     fn address_down(&mut self, local: IpAddr, commands: &mut Vec<Command>) {
         self.down.insert(local);
+        self.announcements.remove(local);
         self.forget(|pair| pair.local == local);
         if let Some(id) = self.ids.known(local).filter(|_| self.established) {
             commands.push(Command::Remove { id });
@@ -170,27 +233,59 @@ impl FullMesh {
         commands.extend(closed.map(|subflow| Command::CloseSubflow { subflow }));
     }
 
-    fn address_up(&mut self, local: IpAddr, commands: &mut Vec<Command>) {
+    fn address_up(&mut self, now: Nanos, local: IpAddr, commands: &mut Vec<Command>) {
         self.down.remove(&local);
         match self.role {
             Role::Opener => self.open_missing(|pair| pair.local == local, commands),
-            Role::Acceptor => self.announce(local, commands),
+            Role::Acceptor => {
+                // Only addresses that the description routes, and only to a peer that can hear it.
+                if self.established && self.pairs.iter().any(|pair| pair.local == local) {
+                    self.announcements.add(local);
+                    self.announce(now, commands);
+                }
+            }
         }
     }
 
-    /// Only addresses that the description routes, and only to a peer that can hear it.
-    fn announce(&mut self, local: IpAddr, commands: &mut Vec<Command>) {
-        if !self.established || !self.pairs.iter().any(|pair| pair.local == local) {
+    /// All that the peer may not have heard. Without a subflow nothing can be said: the next one that the opener opens
+    /// says it.
+    fn announce(&mut self, now: Nanos, commands: &mut Vec<Command>) {
+        if self.announcements.addresses.is_empty() || self.subflows.are_none() {
+            self.announcements.retry_at = None;
             return;
         }
-        if let Some(id) = self.ids.id(local) {
-            let address = local;
-            commands.push(Command::Announce { id, address });
+        for &address in &self.announcements.addresses {
+            if let Some(id) = self.ids.id_to_announce(address) {
+                commands.push(Command::Announce { id, address });
+            }
+        }
+        self.announcements.retry_at = Some(self.announcements.backoff.after_failure(now));
+    }
+
+    /// A subflow shows that the peer knows its address, and makes a way to tell of the others.
+    fn heard(&mut self, now: Nanos, subflow: FourTuple, commands: &mut Vec<Command>) {
+        self.announcements.remove(subflow.local.ip());
+        if self.announcements.retry_at.is_none() {
+            self.announce(now, commands);
         }
     }
 
-    fn announced(&mut self, remote: IpAddr, commands: &mut Vec<Command>) {
+    fn announced(&mut self, remote: IpAddr, is_repeated: bool, commands: &mut Vec<Command>) {
         self.open_missing(|pair| pair.remote == remote, commands);
+        if is_repeated && self.role == Role::Opener && self.established {
+            self.replace(remote, commands);
+        }
+    }
+
+    /// Who announces an address again misses subflows to it: those that seem to be there were closed without a word that
+    /// arrived. New ones show it.
+    fn replace(&mut self, remote: IpAddr, commands: &mut Vec<Command>) {
+        for pair in self.pairs.clone() {
+            let is_concerned = pair.remote == remote && self.subflows.count(pair) > 0;
+            if is_concerned && self.is_usable(pair) && !self.state(pair).opening {
+                self.open(pair, commands);
+            }
+        }
     }
 
     fn removed(&mut self, id: AddressId) {
@@ -214,11 +309,11 @@ impl PathManager for FullMesh {
                 self.open_missing(|_| true, commands);
             }
             Event::AddressDown(local) => self.address_down(local, commands),
-            Event::AddressUp(local) => self.address_up(local, commands),
+            Event::AddressUp(local) => self.address_up(now, local, commands),
             Event::Backup { .. } => {}
             Event::Announced { id, address, port } => {
-                self.peer.announce(id, address, port);
-                self.announced(address, commands);
+                let is_repeated = self.peer.announce(id, address, port);
+                self.announced(address, is_repeated, commands);
             }
             Event::Removed { id } => self.removed(id),
             Event::SubflowEstablished {
@@ -228,19 +323,16 @@ impl PathManager for FullMesh {
             } => {
                 self.subflow_established(subflow, local_id, remote_id);
                 self.close_older(subflow, commands);
+                self.heard(now, subflow, commands);
             }
-            Event::SubflowClosed { subflow, by_error } => {
-                self.subflow_closed(now, subflow.pair(), by_error);
-            }
+            Event::SubflowClosed { subflow } => self.subflow_closed(now, subflow.pair()),
             Event::OpenFailed { pair } => self.try_again(now, pair),
         }
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        self.states
-            .values()
-            .filter_map(|state| state.retry_at)
-            .min()
+        let pairs = self.states.values().filter_map(|state| state.retry_at);
+        pairs.chain(self.announcements.retry_at).min()
     }
 
     fn handle_timeout(&mut self, now: Nanos, commands: &mut Vec<Command>) {
@@ -248,6 +340,9 @@ impl PathManager for FullMesh {
             state.retry_at = state.retry_at.filter(|&at| at > now);
         }
         self.open_missing(|_| false, commands);
+        if self.announcements.retry_at.is_some_and(|at| at <= now) {
+            self.announce(now, commands);
+        }
     }
 }
 
@@ -330,6 +425,27 @@ mod tests {
     }
 
     #[test]
+    fn an_address_announced_again_gets_a_new_subflow_for_the_one_that_seems_to_be_there() {
+        let mut side = complete(2);
+        let subflow = tuple(2, 40_000);
+        let announced = Event::Announced {
+            id: 1,
+            address: subflow.remote.ip(),
+            port: None,
+        };
+        assert_eq!(side.tell(announced.clone()), []);
+        let expected = [(subflow.local.ip(), 1, remote_of(2))];
+        assert_eq!(opened(&side.tell(announced.clone())), expected);
+        assert_eq!(side.tell(announced), []);
+        let established = Event::SubflowEstablished {
+            subflow: tuple(2, 40_001),
+            local_id: 1,
+            remote_id: 1,
+        };
+        assert_eq!(side.tell(established), [Command::CloseSubflow { subflow }]);
+    }
+
+    #[test]
     fn before_it_is_established_nothing_is_opened() {
         let mut side = opener(3);
         assert_eq!(side.tell(Event::AddressUp(tuple(2, 0).local.ip())), []);
@@ -354,8 +470,7 @@ mod tests {
             side.tell(Event::AddressDown(local)),
             [Command::Remove { id: 1 }, Command::CloseSubflow { subflow }]
         );
-        let by_error = false;
-        assert_eq!(side.tell(Event::SubflowClosed { subflow, by_error }), []);
+        assert_eq!(side.tell(Event::SubflowClosed { subflow }), []);
         assert_eq!(
             opened(&side.tell(Event::AddressUp(local))),
             [(local, 1, remote_of(2))]
@@ -372,10 +487,7 @@ mod tests {
             commands,
             [Command::Remove { id: 0 }, Command::CloseSubflow { subflow }]
         );
-        side.tell(Event::SubflowClosed {
-            subflow,
-            by_error: false,
-        });
+        side.tell(Event::SubflowClosed { subflow });
         assert_eq!(
             opened(&side.tell(Event::AddressUp(local))),
             [(local, 0, remote_of(1))]
@@ -387,13 +499,7 @@ mod tests {
         let mut side = complete(2);
         side.tell(Event::Removed { id: 1 });
         let subflow = tuple(2, 40_000);
-        assert_eq!(
-            side.tell(Event::SubflowClosed {
-                subflow,
-                by_error: true
-            }),
-            []
-        );
+        assert_eq!(side.tell(Event::SubflowClosed { subflow }), []);
         assert_eq!(side.wait(), None);
         let announced = Event::Announced {
             id: 5,
@@ -413,33 +519,37 @@ mod tests {
         let mut side = opener(2);
         side.tell(Event::Established);
         let pair = tuple(2, 0).pair();
-        let mut waits_s = Vec::new();
-        for _ in 0..7 {
+        let mut waits_ms = Vec::new();
+        for _ in 0..11 {
             assert_eq!(side.tell(Event::OpenFailed { pair }), []);
-            waits_s.push(side.wait().expect("it waits") / 1_000_000_000);
+            waits_ms.push(side.wait().expect("it waits") / 1_000_000);
             assert_eq!(opened(&side.expire()).len(), 1);
         }
-        assert_eq!(waits_s, [1, 2, 4, 8, 16, 32, 32]);
+        assert_eq!(waits_ms[..3], [100, 200, 400]);
+        assert_eq!(waits_ms[8..], [25_600, 30_000, 30_000]);
     }
 
     #[test]
-    fn success_forgets_former_failures() {
+    fn what_does_not_last_is_tried_less_and_less_often() {
         let mut side = opener(2);
         side.tell(Event::Established);
         let subflow = tuple(2, 40_000);
-        for _ in 0..3 {
-            side.tell(Event::SubflowClosed {
-                subflow,
-                by_error: true,
-            });
-            assert_eq!(side.wait(), Some(1_000_000_000));
+        let (local_id, remote_id) = (1, 1);
+        let established = Event::SubflowEstablished {
+            subflow,
+            local_id,
+            remote_id,
+        };
+        for wait_ms in [100, 200, 400] {
+            side.tell(established.clone());
+            side.tell(Event::SubflowClosed { subflow });
+            assert_eq!(side.wait(), Some(wait_ms * 1_000_000));
             side.expire();
-            side.tell(Event::SubflowEstablished {
-                subflow,
-                local_id: 1,
-                remote_id: 1,
-            });
         }
+        side.tell(established);
+        side.pass(61_000_000_000);
+        side.tell(Event::SubflowClosed { subflow });
+        assert_eq!(side.wait(), Some(100_000_000));
     }
 
     #[test]
@@ -474,6 +584,73 @@ mod tests {
     }
 
     #[test]
+    fn what_came_back_is_announced_until_there_is_a_subflow_to_it() {
+        let mut side = acceptor(2);
+        side.tell(Event::Established);
+        let subflow = tuple(2, 40_000);
+        let address = subflow.local.ip();
+        let expected = [Command::Announce { id: 1, address }];
+        assert_eq!(side.tell(Event::AddressUp(address)), expected);
+        for seconds in [1, 2, 4, 8, 16, 30, 30] {
+            assert_eq!(side.wait(), Some(seconds * 1_000_000_000));
+            assert_eq!(side.expire(), expected);
+        }
+        let (local_id, remote_id) = (1, 1);
+        let established = Event::SubflowEstablished {
+            subflow,
+            local_id,
+            remote_id,
+        };
+        assert_eq!(side.tell(established), []);
+        assert_eq!(side.wait(), None);
+    }
+
+    #[test]
+    fn without_any_subflow_announcements_wait_for_the_next() {
+        let mut side = acceptor(2);
+        side.tell(Event::Established);
+        let [initial, further] = [1, 2].map(|link| tuple(link, 40_000));
+        side.tell(Event::AddressDown(initial.local.ip()));
+        side.tell(Event::SubflowClosed { subflow: initial });
+        assert_eq!(side.tell(Event::AddressUp(initial.local.ip())), []);
+        assert_eq!(side.wait(), None);
+        let (id, address) = (1, initial.local.ip());
+        let established = Event::SubflowEstablished {
+            subflow: further,
+            local_id: 7,
+            remote_id: 1,
+        };
+        assert_eq!(side.tell(established), [Command::Announce { id, address }]);
+    }
+
+    #[test]
+    fn the_initial_address_is_announced_with_an_id_of_its_own() {
+        let mut side = acceptor(2);
+        side.tell(Event::Established);
+        side.tell(Event::SubflowEstablished {
+            subflow: tuple(2, 40_000),
+            local_id: 1,
+            remote_id: 1,
+        });
+        let subflow = tuple(1, 40_000);
+        let address = subflow.local.ip();
+        for _ in 0..2 {
+            assert_eq!(
+                side.tell(Event::AddressDown(address)),
+                [Command::Remove { id: 0 }, Command::CloseSubflow { subflow }]
+            );
+            side.tell(Event::SubflowClosed { subflow });
+            let expected = [Command::Announce { id: 2, address }];
+            assert_eq!(side.tell(Event::AddressUp(address)), expected);
+            side.tell(Event::SubflowEstablished {
+                subflow,
+                local_id: 0,
+                remote_id: 0,
+            });
+        }
+    }
+
+    #[test]
     fn an_address_that_is_not_routed_is_not_announced() {
         let mut side = acceptor(2);
         side.tell(Event::Established);
@@ -489,10 +666,7 @@ mod tests {
         let expected = [Command::SetBackup { subflow, backup }];
         assert_eq!(side.tell(Event::Backup { local, on: true }), expected);
         side.tell(Event::AddressDown(local));
-        side.tell(Event::SubflowClosed {
-            subflow,
-            by_error: false,
-        });
+        side.tell(Event::SubflowClosed { subflow });
         let commands = side.tell(Event::AddressUp(local));
         assert!(matches!(
             commands[..],

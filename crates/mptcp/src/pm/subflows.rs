@@ -79,4 +79,9 @@ impl Subflows {
         let present = self.present.iter();
         present.filter(|subflow| subflow.pair() == pair).count()
     }
+
+    /// Whether there is any way to tell the peer something.
+    pub(super) fn are_none(&self) -> bool {
+        self.present.is_empty()
+    }
 }

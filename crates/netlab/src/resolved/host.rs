@@ -30,8 +30,15 @@ pub struct Host {
     pub initial_window_segments: u32,
     /// Where the bottleneck of its first link queues.
     pub first_hop: FirstHop,
-    /// What distinguishes implementations of Multipath TCP.
-    pub behaviour: Behaviour,
+    /// What distinguishes implementations of Multipath TCP, in order of preference.
+    pub behaviour: Vec<Behaviour>,
+}
+
+impl Host {
+    /// The behaviour of first choice; the only one of an experiment that is being run.
+    pub fn behaviour(&self) -> &Behaviour {
+        &self.behaviour[0]
+    }
 }
 
 /// Whose protocol stack a host runs.

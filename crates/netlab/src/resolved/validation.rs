@@ -112,6 +112,12 @@ pub(super) fn validate(experiment: &Experiment) -> Validity {
     }
     let declared = Declared::new(experiment)?;
     declared.validate_times()?;
+    for host in &experiment.hosts {
+        if host.behaviour.is_empty() {
+            let place = format!("hosts.{}.behaviour", host.id);
+            return refuse(place, "none", "at least one behaviour");
+        }
+    }
     declared.validate_interfaces()?;
     declared.validate_links()?;
     declared.validate_attachments()?;

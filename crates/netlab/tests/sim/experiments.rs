@@ -32,8 +32,8 @@ fn host(id: &str) -> Value {
     json!({
         "id": id, "stack": "backend", "mptcp": true, "one_at_a_time": false, "syn_retries": 3, "syn_linear_timeouts": 4,
         "checksum": false, "rcvbuf_bytes": 6_291_456, "sndbuf_bytes": 4_194_304, "initial_window_segments": 10, "first_hop": "network",
-        "behaviour": {"name": "mainline", "failed_after": "stale", "stale_intervals": 4, "reinjection": "on_stale",
-            "reinject_whole_queue": true, "path_manager_delay_ns": 0, "subflow_order": "newest_first"},
+        "behaviour": [{"name": "mainline", "failed_after": "stale", "stale_intervals": 4, "reinjection": "on_stale",
+            "reinject_whole_queue": true, "path_manager_delay_ns": 0, "subflow_order": "newest_first"}],
     })
 }
 

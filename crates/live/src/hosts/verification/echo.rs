@@ -3,14 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use netlab::resolved::{Direction, Experiment, HopDirection, Link, Loss, Path};
 use netlab::time::Nanos;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
 
-use super::super::Hosts;
 use super::super::addresses::Family;
+use super::super::{Hosts, in_one_thread};
 use super::name_of;
 use crate::LiveError;
 
@@ -19,6 +22,9 @@ const PORT: u16 = 7;
 
 /// How late this machine may be, with all its other work, in the best of the attempts.
 const SLACK_NS: Nanos = 10_000_000;
+
+/// Echoes on the way at once: with more, this program's own work would be in the times.
+const AT_ONCE: usize = 64;
 
 /// Echoes asked for until a path is given up.
 const ATTEMPTS: u32 = 30;
@@ -32,6 +38,9 @@ const PACKET_BYTES: u64 = 40 + 8 + CONTENT_BYTES as u64;
 /// Index of the path and number of the attempt, then whether it is the answer.
 const CONTENT_BYTES: usize = 9;
 
+/// What is done when the system refuses.
+const WAITING: &str = "waiting for echoes";
+
 /// An echo that is wanted.
 struct Probe {
     path: String,
@@ -41,6 +50,7 @@ struct Probe {
     destination: IpAddr,
     /// The shortest and the longest time that the description allows.
     expected_ns: (Nanos, Nanos),
+    made: Instant,
     sent: Vec<Instant>,
     best_ns: Option<Nanos>,
     arrived: bool,
@@ -65,21 +75,26 @@ pub(super) fn verify(hosts: &Hosts, experiment: &Experiment) -> Result<(), LiveE
     }
     let sockets = Sockets::open(hosts, &probes)?;
     loop {
-        let waiting = probes
+        // The first that are wanting: those before have succeeded.
+        let wanting: Vec<usize> = (0..probes.len())
+            .filter(|&index| !probes[index].has_succeeded())
+            .take(AT_ONCE)
+            .collect();
+        let Some(next) = wanting
             .iter()
-            .enumerate()
-            .filter(|(_, probe)| !probe.has_succeeded());
-        let Some(next) = waiting.map(|(_, probe)| probe.next_attempt()).min() else {
+            .map(|&index| probes[index].next_attempt())
+            .min()
+        else {
             return Ok(());
         };
-        for (index, probe) in probes.iter_mut().enumerate() {
-            if !probe.has_succeeded() && probe.next_attempt() <= Instant::now() {
-                probe.attempt(index, &sockets)?;
+        let now = Instant::now();
+        for index in wanting {
+            if probes[index].next_attempt() <= now {
+                probes[index].attempt(index, &sockets)?;
             }
         }
-        let wait = next.saturating_duration_since(Instant::now());
-        for (socket, from, message) in sockets.receive(wait)? {
-            sockets.handle(socket, from, &message, &mut probes)?;
+        for (at, from, message) in sockets.receive(next.saturating_duration_since(now))? {
+            sockets.handle(at, from, &message, &mut probes)?;
         }
     }
 }
@@ -108,6 +123,7 @@ fn probes(hosts: &Hosts, experiment: &Experiment) -> Vec<Probe> {
             source,
             destination,
             expected_ns: (way.shortest_ns, way.longest_ns + SLACK_NS),
+            made: Instant::now(),
             sent: Vec::new(),
             best_ns: None,
             arrived: false,
@@ -192,7 +208,7 @@ impl Probe {
     /// When it would be sent again.
     fn next_attempt(&self) -> Instant {
         match self.sent.last() {
-            None => Instant::now(),
+            None => self.made,
             Some(last) => *last + Duration::from_nanos(self.expected_ns.1),
         }
     }
@@ -255,7 +271,11 @@ fn milliseconds(ns: Nanos) -> String {
 }
 
 /// One at each address.
-struct Sockets(BTreeMap<IpAddr, UdpSocket>);
+struct Sockets {
+    sockets: Vec<(IpAddr, UdpSocket)>,
+    index_of: BTreeMap<IpAddr, usize>,
+    epoll: OwnedFd,
+}
 
 impl Sockets {
     fn open(hosts: &Hosts, probes: &[Probe]) -> Result<Self, LiveError> {
@@ -263,49 +283,57 @@ impl Sockets {
             .iter()
             .flat_map(|probe| [probe.source, probe.destination])
             .collect();
-        let mut sockets = BTreeMap::new();
-        for place in &hosts.places {
-            let own = place.addresses().filter(|address| wanted.contains(address));
-            let own: Vec<IpAddr> = own.collect();
-            if !own.is_empty() {
-                let opened = place.namespace.run(|| {
-                    own.iter()
-                        .map(|&address| open(address))
-                        .collect::<Result<Vec<_>, _>>()
-                })?;
-                sockets.extend(own.into_iter().zip(opened));
+        let sockets = in_one_thread(|| {
+            let mut sockets = Vec::with_capacity(wanted.len());
+            for place in &hosts.places {
+                let own: Vec<IpAddr> = place
+                    .addresses()
+                    .filter(|own| wanted.contains(own))
+                    .collect();
+                if !own.is_empty() {
+                    place.namespace.enter()?;
+                }
+                for address in own {
+                    sockets.push((address, open(address)?));
+                }
             }
-        }
-        Ok(Self(sockets))
+            Ok::<_, LiveError>(sockets)
+        })?;
+        let index_of = sockets.iter().enumerate();
+        Ok(Self {
+            index_of: index_of
+                .map(|(index, (address, _))| (*address, index))
+                .collect(),
+            epoll: watch(&sockets).map_err(LiveError::while_(WAITING))?,
+            sockets,
+        })
     }
 
     fn send(&self, source: IpAddr, destination: IpAddr, message: &Message) -> io::Result<()> {
         let to = SocketAddr::new(destination, PORT);
-        self.0[&source].send_to(&message.bytes(), to).map(drop)
+        let (_, socket) = &self.sockets[self.index_of[&source]];
+        socket.send_to(&message.bytes(), to).map(drop)
     }
 
     /// All messages that have come, after at most `wait`.
     fn receive(&self, wait: Duration) -> Result<Vec<(IpAddr, IpAddr, Message)>, LiveError> {
-        let mut waiting: Vec<PollFd> = self
-            .0
-            .values()
-            .map(|socket| PollFd::new(socket, PollFlags::IN))
-            .collect();
         let timeout = Timespec {
             tv_sec: wait.as_secs() as i64,
             tv_nsec: i64::from(wait.subsec_nanos()),
         };
-        match poll(&mut waiting, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(why) => return Err(LiveError::while_("waiting for echoes")(why)),
+        let mut ready = Vec::with_capacity(AT_ONCE);
+        match epoll::wait(&self.epoll, spare_capacity(&mut ready), Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(why) => return Err(LiveError::while_(WAITING)(why)),
         }
         let mut messages = Vec::new();
-        for (&at, socket) in &self.0 {
+        for event in ready {
+            let (at, socket) = &self.sockets[event.data.u64() as usize];
             let mut content = [0; CONTENT_BYTES + 1];
-            // Until there is nothing more; other errors are those of other hosts' packets.
+            // Until there is nothing more.
             while let Ok((length, from)) = socket.recv_from(&mut content) {
                 let message = Message::parse(&content[..length]);
-                messages.extend(message.map(|message| (at, from.ip(), message)));
+                messages.extend(message.map(|message| (*at, from.ip(), message)));
             }
         }
         Ok(messages)
@@ -336,6 +364,15 @@ impl Sockets {
         }
         Ok(())
     }
+}
+
+fn watch(sockets: &[(IpAddr, UdpSocket)]) -> Result<OwnedFd, Errno> {
+    let watched = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for (index, (_, socket)) in sockets.iter().enumerate() {
+        let data = epoll::EventData::new_u64(index as u64);
+        epoll::add(&watched, socket, data, epoll::EventFlags::IN)?;
+    }
+    Ok(watched)
 }
 
 fn open(address: IpAddr) -> Result<UdpSocket, LiveError> {

@@ -1,0 +1,353 @@
+//! A run in real time: it builds the network, lets things happen when they are due, takes samples, and sums up.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use netlab::links::LinkState;
+use netlab::resolved::{Action, Experiment, HopDirection};
+use netlab::samples::{TableError, Unit, UnitTable};
+use netlab::schedule::{EventRecord, Schedule};
+use netlab::time::Nanos;
+
+use crate::capabilities::check_action;
+use crate::interfaces::Interfaces;
+use crate::path_manager::{PathEvent, PathManagers};
+use crate::sampling::{Latest, Sampler};
+use crate::summary::{self, Summary};
+use crate::telemetry::{Fallback, FlowTelemetry, SubflowState, Telemetry};
+use crate::traffic::{FlowCounters, ProbeCounters, Traffic};
+use crate::{Clock, DirectionState, Emulator, Hosts, InterfaceState, LiveError};
+
+/// The longest time between two looks at what the threads of a run have to say.
+const LOOK_EVERY_NS: Nanos = 5_000_000;
+/// The longest that samples wait in memory.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// Where captures go, in the directory of the run.
+const CAPTURES: &str = "captures";
+
+const FLOW_METRICS: [&str; 5] = [
+    "bytes_sent",
+    "bytes_received",
+    "bytes_in_order",
+    "packets_sent",
+    "packets_received",
+];
+const INTERFACE_METRICS: [&str; 4] = [
+    "up",
+    "sent_packets",
+    "received_packets",
+    "dropped_interface_down",
+];
+const PROBE_METRICS: [&str; 3] = ["sent", "answered", "rtt_s"];
+const LATE: &str = "late_s";
+
+/// A run of an experiment on this machine's kernel.
+pub struct LiveRun {
+    experiment: Experiment,
+    clock: Clock,
+    // In the order in which they must end: what sends, what manages, what it stands on, what carries.
+    traffic: Traffic,
+    path_managers: PathManagers,
+    hosts: Hosts,
+    emulator: Emulator,
+    telemetry: Telemetry,
+    fallbacks: Vec<Option<Fallback>>,
+    interfaces: Interfaces,
+    counters_at_start: BTreeMap<String, BTreeMap<String, u64>>,
+    path_events: Vec<PathEvent>,
+    schedule: Schedule,
+    sampler: Sampler,
+    units: UnitTable,
+    arriving_units: Receiver<Unit>,
+    now: Nanos,
+    has_ended: bool,
+    last_flush: Instant,
+}
+
+impl LiveRun {
+    /// Builds hosts and links, verifies that they are as described, and hands the network to the first flow at time 0.
+    /// The tables are `samples.arrows` and `units.arrows` in `directory`, captures lie in `captures`.
+    ///
+    /// # Errors
+    /// The machine refuses, or the network is not as described; then nothing is left.
+    pub fn start(experiment: Experiment, seed: u64, directory: &Path) -> Result<Self, LiveError> {
+        let (mut hosts, devices) = Hosts::build(&experiment)?;
+        let captures = directory.join(CAPTURES);
+        let emulator = Emulator::start(&experiment, seed, devices, &captures, Clock::start())?;
+        hosts.verify(&experiment)?;
+        let mut path_managers =
+            PathManagers::start(&experiment, |id| hosts.namespace(id), Clock::start())?;
+        let (units, arriving_units) = channel();
+        let traffic = Traffic::prepare(&experiment, seed, |id| hosts.namespace(id), units)?;
+        let counters_at_start = hosts.counters()?;
+        let clock = Clock::start();
+        emulator.restart(clock)?;
+        path_managers.restart(clock)?;
+        let traffic = traffic.start(clock);
+        let flows = experiment.flows.iter();
+        let flow_ids: Vec<_> = flows.map(|flow| flow.id.clone()).collect();
+        let mut run = Self {
+            telemetry: Telemetry::new(&experiment, |id| hosts.namespace(id))?,
+            fallbacks: vec![None; flow_ids.len()],
+            interfaces: Interfaces::new(&experiment),
+            counters_at_start,
+            path_events: Vec::new(),
+            schedule: Schedule::new(&experiment.events),
+            sampler: Sampler::create(directory, &experiment, &metrics())?,
+            units: UnitTable::create(directory, &flow_ids)?,
+            arriving_units,
+            now: 0,
+            has_ended: false,
+            last_flush: Instant::now(),
+            clock,
+            traffic,
+            path_managers,
+            hosts,
+            emulator,
+            experiment,
+        };
+        run.sample()?;
+        Ok(run)
+    }
+
+    /// The present instant of the run.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Lets time pass until `until`, carries out what is due, and returns whether the run has ended.
+    ///
+    /// # Errors
+    /// A part of the run has failed, or a table cannot be written.
+    pub fn advance(&mut self, until: Nanos) -> Result<bool, LiveError> {
+        let limit = until.min(self.experiment.duration_ns);
+        while !self.has_ended && self.now < limit {
+            self.clock.sleep_until(self.next_look().min(limit));
+            self.now = self.clock.now();
+            self.look()?;
+        }
+        self.flush_if_due()?;
+        Ok(self.has_ended)
+    }
+
+    fn next_look(&self) -> Nanos {
+        let event = self.schedule.next_at().unwrap_or(Nanos::MAX);
+        let tick = self.sampler.next_tick();
+        event.min(tick).min(self.now + LOOK_EVERY_NS)
+    }
+
+    fn look(&mut self) -> Result<(), LiveError> {
+        while let Some(action) = self.schedule.take_due(self.now) {
+            self.carry_out(&action)?;
+        }
+        self.note_what_arrived()?;
+        if self.now >= self.sampler.next_tick() {
+            self.sample()?;
+        }
+        let is_over = self.now >= self.experiment.duration_ns || self.traffic.flows_are_done();
+        self.has_ended |= is_over;
+        Ok(())
+    }
+
+    fn carry_out(&mut self, action: &Action) -> Result<(), LiveError> {
+        self.emulator.apply(action)?;
+        self.hosts.apply(action)?;
+        self.path_managers.apply(action)?;
+        self.interfaces.apply(action);
+        Ok(())
+    }
+
+    fn note_what_arrived(&mut self) -> Result<(), LiveError> {
+        for unit in self.arriving_units.try_iter() {
+            self.units.push(unit)?;
+        }
+        for answer in self.traffic.rtts() {
+            let name = &self.traffic.probe_names()[answer.probe];
+            let rtt = [("rtt_s", seconds(answer.rtt_ns))];
+            self.sampler.record(answer.time_ns, name, &rtt)?;
+        }
+        self.path_events.extend(self.path_managers.events());
+        Ok(())
+    }
+
+    fn sample(&mut self) -> Result<(), LiveError> {
+        let network = self.emulator.state()?;
+        let flows = self.traffic.flows();
+        let probes = self.traffic.probes();
+        let told = self.telemetry.sample(self.now, &self.traffic.sockets());
+        let sampler = &mut self.sampler;
+        let now = self.now;
+        sampler.begin_tick(now);
+        for (flow, counters) in self.experiment.flows.iter().zip(&flows) {
+            let entity = format!("flows.{}", flow.id);
+            sampler.record(now, &entity, &flow_values(counters))?;
+        }
+        let streams = self.experiment.flows.iter().zip(&told).enumerate();
+        for (index, (flow, told)) in streams.filter(|(_, (_, told))| !told.connections.is_empty()) {
+            let entity = format!("flows.{}", flow.id);
+            sampler.record(now, &entity, &told.values())?;
+            for subflow in &told.subflows {
+                let entity = format!("{entity}.subflows.{}", subflow.number);
+                sampler.record(now, &entity, &subflow.values())?;
+            }
+            self.fallbacks[index] = self.fallbacks[index].or(told.fallback());
+        }
+        let names = self.experiment.links.iter().flat_map(|link| {
+            HopDirection::BOTH.map(|direction| format!("links.{}.{}", link.id, direction.name()))
+        });
+        for (name, state) in names.zip(&network.directions) {
+            sampler.record(now, &name, &direction_values(state))?;
+        }
+        let interfaces = self.experiment.interfaces.iter().zip(&network.interfaces);
+        for (index, (interface, state)) in interfaces.enumerate() {
+            let entity = format!("interfaces.{}", interface.id);
+            let values = interface_values(self.interfaces.is_up(index), state);
+            sampler.record(now, &entity, &values)?;
+        }
+        for (name, counters) in self.traffic.probe_names().iter().zip(&probes) {
+            sampler.record(now, name, &probe_values(counters))?;
+        }
+        Ok(())
+    }
+
+    fn flush_if_due(&mut self) -> Result<(), TableError> {
+        if self.last_flush.elapsed() < FLUSH_EVERY {
+            return Ok(());
+        }
+        self.last_flush = Instant::now();
+        self.sampler.flush()?;
+        self.units.flush()
+    }
+
+    /// Does something that the description does not have, now.
+    ///
+    /// # Errors
+    /// An action that is wrong or cannot be carried out here, or the run has ended; then nothing has changed.
+    pub fn inject(&mut self, action: &Action) -> Result<EventRecord, LiveError> {
+        if self.has_ended {
+            let ended = format!(
+                "the run has ended at {} ns: nothing can be injected any more",
+                self.now
+            );
+            return Err(LiveError::Refused(ended));
+        }
+        let refused = |why: String| LiveError::Refused(why);
+        let valid = action.validate(&self.experiment);
+        valid.map_err(|error| refused(error.to_string()))?;
+        if let Some(missing) = check_action(&self.experiment, action).first() {
+            return Err(refused(format!("{} ({})", missing.feature, missing.why)));
+        }
+        self.now = self.clock.now();
+        self.carry_out(action)?;
+        Ok(self.schedule.inject(self.now, action.clone()))
+    }
+
+    /// The values of the last samples.
+    pub fn latest(&self) -> Latest {
+        self.sampler.latest().clone()
+    }
+
+    /// Ends the run where it is, turns its tables into Parquet, and sums it up.
+    ///
+    /// # Errors
+    /// A part of the run has failed, or a file cannot be written.
+    pub fn finish(mut self) -> Result<Summary, LiveError> {
+        self.has_ended = true;
+        self.now = self.clock.now().min(self.experiment.duration_ns);
+        self.traffic.stop()?;
+        self.note_what_arrived()?;
+        self.sample()?;
+        let network = self.emulator.state()?;
+        let hosts = summary::hosts(&mut self.hosts, &self.counters_at_start)?;
+        let emulation = self.emulator.finish()?;
+        self.path_events.extend(self.path_managers.finish()?);
+        self.sampler.finish()?;
+        self.units.finish()?;
+        let flows = summary::flows(
+            &self.experiment,
+            &self.traffic.results(),
+            self.telemetry.results(),
+            &self.fallbacks,
+        );
+        Ok(Summary {
+            end_ns: self.now,
+            trace_hash: None,
+            status: summary::status(&emulation),
+            why: emulation.why_invalid.clone(),
+            events: self.schedule.record().to_vec(),
+            packets: network
+                .interfaces
+                .iter()
+                .map(|interface| interface.sent)
+                .sum(),
+            links: summary::links(&self.experiment, &network, &emulation),
+            flows,
+            hosts,
+            path_events: self.path_events,
+            longest_standstill_s: emulation.longest_standstill_s,
+        })
+    }
+}
+
+/// The names of all metrics that a run records, each once.
+fn metrics() -> Vec<&'static str> {
+    let mut metrics = Vec::new();
+    let groups: [&[&str]; 7] = [
+        &FLOW_METRICS,
+        &FlowTelemetry::METRICS,
+        &SubflowState::METRICS,
+        &LinkState::METRICS,
+        &[LATE],
+        &INTERFACE_METRICS,
+        &PROBE_METRICS,
+    ];
+    for metric in groups.concat() {
+        if !metrics.contains(&metric) {
+            metrics.push(metric);
+        }
+    }
+    metrics
+}
+
+fn flow_values(counters: &FlowCounters) -> Vec<(&'static str, f64)> {
+    let values = [
+        counters.bytes_sent,
+        counters.bytes_received,
+        counters.bytes_in_order,
+        counters.packets_sent,
+        counters.packets_received,
+    ];
+    named(&FLOW_METRICS, &values)
+}
+
+fn direction_values(state: &DirectionState) -> Vec<(&'static str, f64)> {
+    let values = LinkState::METRICS.into_iter().zip(state.link.values());
+    values
+        .chain(state.late_s.map(|late_s| (LATE, late_s)))
+        .collect()
+}
+
+fn interface_values(is_up: bool, state: &InterfaceState) -> Vec<(&'static str, f64)> {
+    let values = [
+        u64::from(is_up),
+        state.sent,
+        state.received,
+        state.dropped_interface_down,
+    ];
+    named(&INTERFACE_METRICS, &values)
+}
+
+fn probe_values(counters: &ProbeCounters) -> Vec<(&'static str, f64)> {
+    named(&PROBE_METRICS, &[counters.sent, counters.answered])
+}
+
+fn named(metrics: &[&'static str], values: &[u64]) -> Vec<(&'static str, f64)> {
+    let values = values.iter().map(|value| *value as f64);
+    metrics.iter().copied().zip(values).collect()
+}
+
+fn seconds(duration: Nanos) -> f64 {
+    duration as f64 / 1e9
+}

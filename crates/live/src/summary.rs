@@ -1,0 +1,217 @@
+//! What is left of a run besides its tables. Its JSON is what `finish` gives to Python.
+
+use std::collections::BTreeMap;
+
+use netlab::link::DropReason;
+use netlab::resolved::{Experiment, HopDirection};
+use netlab::schedule::EventRecord;
+use netlab::time::Nanos;
+use serde::Serialize;
+
+use crate::path_manager::PathEvent;
+use crate::telemetry::{Fallback, SubflowResult};
+use crate::traffic::FlowResult;
+use crate::{EmulatorSummary, Hosts, LatenessSummary, LiveError, NetworkState, Tables};
+
+/// Whether a run came to its end in good order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It did.
+    Done,
+    /// It did, but the machine was too busy for its figures to be trusted.
+    Invalid,
+}
+
+/// The result of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// When the run ended.
+    pub end_ns: Nanos,
+    /// Always none: no two runs in real time are the same.
+    pub trace_hash: Option<String>,
+    /// How it ended.
+    pub status: Status,
+    /// Why it did not end well.
+    pub why: Option<String>,
+    /// Events as they happened.
+    pub events: Vec<EventRecord>,
+    /// Flows in the order of declaration.
+    pub flows: Vec<FlowSummary>,
+    /// Link directions in the order of declaration.
+    pub links: Vec<LinkSummary>,
+    /// Packets that hosts and routers gave to links.
+    pub packets: u64,
+    /// Hosts and routers.
+    pub hosts: Vec<HostSummary>,
+    /// What the path managers did and saw.
+    pub path_events: Vec<PathEvent>,
+    /// The longest that the emulator stood still, in seconds.
+    pub longest_standstill_s: f64,
+}
+
+/// The result of a flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowSummary {
+    /// Its id.
+    pub id: String,
+    /// When connect was called, or the first datagram sent.
+    pub start_ns: Nanos,
+    /// When its connection stood.
+    pub established_ns: Option<Nanos>,
+    /// When its last byte arrived; none if it was not done when the run ended.
+    pub end_ns: Option<Nanos>,
+    /// Payload delivered in order.
+    pub bytes: u64,
+    /// The path of its first subflow.
+    pub path: PathSummary,
+    /// Why it could not go on.
+    pub error: Option<String>,
+    /// Why it was plain TCP although it was meant to be Multipath TCP.
+    pub fallback: Option<&'static str>,
+    /// Its subflows, in the order in which they were established.
+    pub subflows: Vec<SubflowResult>,
+}
+
+/// A path.
+#[derive(Clone, Debug, Serialize)]
+pub struct PathSummary {
+    /// Interface of the sender.
+    pub local: String,
+    /// Interface of the receiver.
+    pub remote: String,
+    /// The first link.
+    pub link: String,
+}
+
+/// The counters of a link direction, and how late it was.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkSummary {
+    /// Id of the link.
+    pub id: String,
+    /// `forward` or `backward`.
+    pub direction: &'static str,
+    /// Bytes, overhead counted, that left the serializer.
+    pub wire_bytes: u64,
+    /// Packets that left the serializer.
+    pub wire_packets: u64,
+    /// Packets given to the link.
+    pub offered_packets: u64,
+    /// Packets that arrived.
+    pub delivered_packets: u64,
+    /// Packets that found the queue full.
+    pub dropped_queue_full: u64,
+    /// Packets that active queue management dropped.
+    pub dropped_aqm: u64,
+    /// Packets that the loss model dropped.
+    pub dropped_loss: u64,
+    /// Packets dropped because the link was out of service.
+    pub dropped_link_down: u64,
+    /// How late its deliveries were.
+    pub late: LatenessSummary,
+}
+
+/// A host or router as it was.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostSummary {
+    /// Its id.
+    pub id: String,
+    /// The kernel's settings in effect.
+    pub settings: BTreeMap<String, String>,
+    /// Policy rules and routes at the end.
+    #[serde(flatten)]
+    pub tables: Tables,
+    /// By how much the kernel's counters grew.
+    pub counters: BTreeMap<String, u64>,
+}
+
+pub(crate) fn status(emulation: &EmulatorSummary) -> Status {
+    if emulation.why_invalid.is_some() {
+        Status::Invalid
+    } else {
+        Status::Done
+    }
+}
+
+pub(crate) fn flows(
+    experiment: &Experiment,
+    results: &[FlowResult],
+    subflows: Vec<Vec<SubflowResult>>,
+    fallbacks: &[Option<Fallback>],
+) -> Vec<FlowSummary> {
+    let flows = experiment.flows.iter().zip(results);
+    flows
+        .zip(subflows)
+        .zip(fallbacks)
+        .map(|(((flow, result), subflows), fallback)| FlowSummary {
+            id: flow.id.clone(),
+            start_ns: result.start_ns,
+            established_ns: result.established_ns,
+            end_ns: result.end_ns,
+            bytes: result.bytes,
+            path: PathSummary {
+                local: flow.paths[0].local.clone(),
+                remote: flow.paths[0].remote.clone(),
+                link: flow.paths[0].hops[0].link.clone(),
+            },
+            error: result.error.clone(),
+            fallback: fallback.map(Fallback::why),
+            subflows,
+        })
+        .collect()
+}
+
+pub(crate) fn links(
+    experiment: &Experiment,
+    network: &NetworkState,
+    emulation: &EmulatorSummary,
+) -> Vec<LinkSummary> {
+    let names = experiment
+        .links
+        .iter()
+        .flat_map(|link| HopDirection::BOTH.map(|direction| (link.id.clone(), direction.name())));
+    let states = network.directions.iter().zip(&emulation.lateness);
+    names
+        .zip(states)
+        .map(|((id, direction), (state, late))| {
+            let link = &state.link;
+            let dropped = |reason: DropReason| link.dropped[reason as usize];
+            LinkSummary {
+                id,
+                direction,
+                wire_bytes: link.wire_bytes,
+                wire_packets: link.wire_packets,
+                offered_packets: link.offered_packets,
+                delivered_packets: link.delivered_packets,
+                dropped_queue_full: dropped(DropReason::QueueFull),
+                dropped_aqm: dropped(DropReason::Aqm),
+                dropped_loss: dropped(DropReason::Loss),
+                dropped_link_down: dropped(DropReason::LinkDown),
+                late: *late,
+            }
+        })
+        .collect()
+}
+
+/// What became of hosts and routers; counters as they grew since `before`, those that did not are left out.
+pub(crate) fn hosts(
+    hosts: &mut Hosts,
+    before: &BTreeMap<String, BTreeMap<String, u64>>,
+) -> Result<Vec<HostSummary>, LiveError> {
+    let mut settings = hosts.settings()?;
+    let mut tables = hosts.tables()?;
+    let summaries = hosts.counters()?.into_iter().map(|(id, after)| {
+        let at_start = |name: &String| before.get(&id).and_then(|before| before.get(name));
+        let grown = after.into_iter().filter_map(|(name, value)| {
+            let growth = value.saturating_sub(at_start(&name).copied().unwrap_or(0));
+            (growth > 0).then_some((name, growth))
+        });
+        HostSummary {
+            counters: grown.collect(),
+            settings: settings.remove(&id).unwrap_or_default(),
+            tables: tables.remove(&id).unwrap_or_default(),
+            id,
+        }
+    });
+    Ok(summaries.collect())
+}

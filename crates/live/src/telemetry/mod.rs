@@ -1,0 +1,112 @@
+//! What the kernel knows of the connections of a run, read from their sockets while they carry data.
+//!
+//! Both ends of each connection are asked: what was sent is the sender's word, what was received the receiver's.
+
+mod backup;
+mod mptcp_info;
+mod observation;
+mod places;
+mod state;
+mod tcp_info;
+mod tracker;
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use netlab::resolved::Experiment;
+use netlab::time::Nanos;
+
+use self::backup::Backups;
+use self::mptcp_info::MptcpReader;
+use self::observation::Observation;
+use self::places::Places;
+use self::tracker::Tracker;
+use crate::traffic::{FlowSocket, StreamEnd};
+use crate::{LiveError, NetworkNamespace};
+
+pub use self::observation::Fallback;
+pub use self::state::{ConnectionState, FlowTelemetry, SubflowResult, SubflowState};
+pub use self::tcp_info::TcpState;
+
+/// The shortest time between two questions which subflows are backup: they take longer than a look at a socket, and the answer changes seldom.
+const BACKUP_EVERY_NS: Nanos = 100_000_000;
+
+/// The telemetry of a run.
+pub struct Telemetry {
+    places: Places,
+    reader: MptcpReader,
+    backups: Backups,
+    backups_at: Option<Nanos>,
+    trackers: Vec<Tracker>,
+}
+
+impl Telemetry {
+    /// Nothing is known yet. `namespace` gives that of a host.
+    ///
+    /// # Errors
+    /// The system refuses a netlink socket in a host that sends over Multipath TCP.
+    pub fn new<'a>(
+        experiment: &Experiment,
+        namespace: impl Fn(&str) -> &'a Arc<NetworkNamespace>,
+    ) -> Result<Self, LiveError> {
+        Ok(Self {
+            places: Places::new(experiment),
+            reader: MptcpReader::new(),
+            backups: Backups::new(experiment, namespace)?,
+            backups_at: None,
+            trackers: experiment
+                .flows
+                .iter()
+                .map(|_| Tracker::default())
+                .collect(),
+        })
+    }
+
+    /// Looks at the ends of connections, all that there are now, and tells of each flow what is known, in the experiment's order.
+    ///
+    /// A socket that says nothing any more counts as gone; what it said before is kept.
+    pub fn sample(&mut self, now: Nanos, sockets: &[FlowSocket]) -> Vec<FlowTelemetry> {
+        for tracker in &mut self.trackers {
+            tracker.begin(now);
+        }
+        for end in [StreamEnd::Sender, StreamEnd::Receiver] {
+            for socket in sockets.iter().filter(|socket| socket.end == end) {
+                self.look_at(socket);
+            }
+        }
+        if self
+            .backups_at
+            .is_none_or(|last| now.saturating_sub(last) >= BACKUP_EVERY_NS)
+        {
+            self.backups.update();
+            self.backups_at = Some(now);
+        }
+        let trackers = self.trackers.iter_mut().enumerate();
+        trackers
+            .map(|(flow, tracker)| {
+                let sender = self.places.sender(flow);
+                tracker.end(|local, remote| self.backups.is_backup(sender, (local, remote)))
+            })
+            .collect()
+    }
+
+    fn look_at(&mut self, socket: &FlowSocket) {
+        let descriptor = socket.socket.as_fd();
+        let seen = Observation::of(descriptor, socket.is_mptcp, &mut self.reader);
+        if let (Some(seen), Some(tracker)) = (seen, self.trackers.get_mut(socket.flow)) {
+            tracker.observe(socket.end, socket.is_mptcp, seen);
+        }
+    }
+
+    /// All subflows that were ever established, by flow in the experiment's order, as last seen.
+    pub fn results(&self) -> Vec<Vec<SubflowResult>> {
+        let trackers = self.trackers.iter().enumerate();
+        trackers
+            .map(|(flow, tracker)| {
+                let states = tracker.all();
+                let results = states.iter().map(|state| self.places.result(flow, state));
+                results.collect()
+            })
+            .collect()
+    }
+}

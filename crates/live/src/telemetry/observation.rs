@@ -1,0 +1,107 @@
+//! One look at a socket.
+
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+use rustix::net::{SocketAddrAny, getpeername, getsockname, sockopt};
+
+use super::mptcp_info::{MptcpInfo, MptcpReader, SubflowInfo};
+use super::tcp_info::TcpInfo;
+use crate::sys;
+
+/// Why a connection that was to be Multipath TCP is plain TCP, as far as its socket shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// The opener did not ask for it: its SYN had no MP_CAPABLE.
+    NotAsked,
+    /// The handshake ended without it: the other host or something between does not speak it.
+    AtHandshake,
+    /// It was given up later: an infinite mapping, a checksum that failed, or options that something on the way took off (RFC 8684, section 3.7).
+    Later,
+}
+
+impl Fallback {
+    /// What happened, for people.
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::NotAsked => "the SYN had no MP_CAPABLE option",
+            Self::AtHandshake => {
+                "the handshake ended without Multipath TCP: the other host, or something between, does not speak it"
+            }
+            Self::Later => "Multipath TCP was given up after the handshake (RFC 8684, section 3.7)",
+        }
+    }
+}
+
+/// What a socket says of its connection.
+#[derive(Debug)]
+pub(super) struct Observation {
+    /// The kernel's number of the socket, never given twice.
+    pub(super) cookie: u64,
+    /// None if it is plain TCP.
+    pub(super) mptcp: Option<MptcpInfo>,
+    /// Whether the peer opened it without asking for Multipath TCP: then the kernel gives a TCP socket.
+    pub(super) was_made_tcp: bool,
+    /// In order of creation; of plain TCP the connection itself.
+    pub(super) subflows: Vec<SubflowInfo>,
+}
+
+impl Observation {
+    /// Looks at a socket; `None` if nothing can be learnt from it any more.
+    pub(super) fn of(
+        socket: BorrowedFd<'_>,
+        is_mptcp: bool,
+        reader: &mut MptcpReader,
+    ) -> Option<Self> {
+        let cookie = sockopt::socket_cookie(socket).ok()?;
+        if is_mptcp
+            && let Ok((mptcp, subflows)) = reader.read(socket)
+            && !mptcp.has_fallen_back()
+        {
+            return Some(Self {
+                cookie,
+                mptcp: Some(mptcp),
+                was_made_tcp: false,
+                subflows,
+            });
+        }
+        Some(Self {
+            cookie,
+            mptcp: None,
+            was_made_tcp: is_mptcp && is_tcp(socket),
+            subflows: plain(socket).into_iter().collect(),
+        })
+    }
+}
+
+fn is_tcp(socket: BorrowedFd<'_>) -> bool {
+    sockopt::socket_protocol(socket)
+        .is_ok_and(|protocol| protocol == Some(rustix::net::ipproto::TCP))
+}
+
+/// The one connection that a TCP socket is.
+fn plain(socket: BorrowedFd<'_>) -> Option<SubflowInfo> {
+    const ROOM: usize = 512;
+    let mut bytes = [0; ROOM];
+    let length = sys::socket_option(socket, libc::SOL_TCP, libc::TCP_INFO, &mut bytes).ok()?;
+    Some(SubflowInfo {
+        id: Some(0),
+        local: named(getsockname(socket).ok()?)?,
+        remote: getpeername(socket)
+            .ok()
+            .flatten()
+            .and_then(named)
+            .unwrap_or_else(nobody),
+        tcp: TcpInfo::parse(&bytes[..length.min(ROOM)])?,
+    })
+}
+
+/// The address of a peer that there is no more.
+pub(super) fn nobody() -> SocketAddr {
+    SocketAddr::from(([0, 0, 0, 0], 0))
+}
+
+fn named(name: SocketAddrAny) -> Option<SocketAddr> {
+    let address = SocketAddr::try_from(name).ok()?;
+    Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
+}

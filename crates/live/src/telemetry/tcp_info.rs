@@ -1,0 +1,170 @@
+//! `struct tcp_info` of linux/tcp.h, read by offsets: it only ever grew at its end, so a length says what a kernel has.
+
+use std::time::Duration;
+
+/// A structure of the kernel's, of which this kernel gave as many bytes as there are.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+
+impl Fields<'_> {
+    fn bytes<const N: usize>(self, at: usize) -> Option<[u8; N]> {
+        self.0.get(at..at + N)?.try_into().ok()
+    }
+
+    pub(super) fn u8(self, at: usize) -> Option<u8> {
+        self.0.get(at).copied()
+    }
+
+    pub(super) fn u16(self, at: usize) -> Option<u16> {
+        self.bytes(at).map(u16::from_ne_bytes)
+    }
+
+    pub(super) fn u32(self, at: usize) -> Option<u32> {
+        self.bytes(at).map(u32::from_ne_bytes)
+    }
+
+    pub(super) fn u64(self, at: usize) -> Option<u64> {
+        self.bytes(at).map(u64::from_ne_bytes)
+    }
+}
+
+/// The state of a TCP connection (RFC 9293, section 3.3.2), numbered as in the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpState(pub(super) u8);
+
+const STATES: [&str; 13] = [
+    "unknown",
+    "established",
+    "syn_sent",
+    "syn_received",
+    "fin_wait_1",
+    "fin_wait_2",
+    "time_wait",
+    "closed",
+    "close_wait",
+    "last_ack",
+    "listen",
+    "closing",
+    "new_syn_received",
+];
+
+impl TcpState {
+    /// Its name in RFC 9293, in small letters.
+    pub fn name(self) -> &'static str {
+        STATES.get(usize::from(self.0)).unwrap_or(&STATES[0])
+    }
+
+    /// Whether the handshake is still going on.
+    pub(super) fn is_opening(self) -> bool {
+        matches!(self.0, 2 | 3 | 10 | 12)
+    }
+
+    /// The kernel counts a FIN as a byte received; a connection that was reset has none, but is taken for one that ended.
+    fn fins_received(self) -> u64 {
+        u64::from(matches!(self.0, 6 | 7 | 8 | 9 | 11))
+    }
+
+    /// Whether nothing will be exchanged any more.
+    pub(super) fn is_closed(self) -> bool {
+        matches!(self.0, 0 | 6 | 7)
+    }
+}
+
+/// What the kernel says of one TCP connection; `None` is what this kernel does not have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct TcpInfo {
+    pub(super) state: TcpState,
+    /// Timeouts in a row so far.
+    pub(super) backoff: u8,
+    pub(super) rto: Duration,
+    pub(super) mss_bytes: u32,
+    pub(super) unacked_segments: u32,
+    pub(super) sacked_segments: u32,
+    pub(super) lost_segments: u32,
+    /// `None` before the first measurement.
+    pub(super) srtt: Option<Duration>,
+    pub(super) rtt_variation: Option<Duration>,
+    /// `None` while it is infinite.
+    pub(super) ssthresh_segments: Option<u32>,
+    pub(super) cwnd_segments: u32,
+    pub(super) retransmitted_segments: u32,
+    /// Payload, in order.
+    pub(super) bytes_received: u64,
+    pub(super) unsent_bytes: u32,
+    pub(super) min_rtt: Option<Duration>,
+    pub(super) delivered_segments: Option<u32>,
+    /// With retransmissions.
+    pub(super) bytes_sent: Option<u64>,
+    pub(super) bytes_retransmitted: Option<u64>,
+    pub(super) out_of_order_segments: Option<u32>,
+    /// The window that the peer announced.
+    pub(super) send_window_bytes: Option<u32>,
+    /// Since Linux 6.7, handshake included.
+    pub(super) rtos: Option<u16>,
+    pub(super) rto_recoveries: Option<u16>,
+}
+
+/// `TCP_INFINITE_SSTHRESH`.
+const INFINITE: u32 = 0x7fff_ffff;
+/// What `tcpi_min_rtt` says before the first measurement.
+const NEVER: u32 = u32::MAX;
+
+impl TcpInfo {
+    /// Reads what there is; `None` if that is not even what Linux 4.6 had.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let fields = Fields(bytes);
+        let duration = |microseconds: u32| Duration::from_micros(microseconds.into());
+        let measured = |at| fields.u32(at).filter(|value| *value != 0).map(duration);
+        let state = TcpState(fields.u8(0)?);
+        Some(Self {
+            state,
+            backoff: fields.u8(4)?,
+            rto: duration(fields.u32(8)?),
+            mss_bytes: fields.u32(16)?,
+            unacked_segments: fields.u32(24)?,
+            sacked_segments: fields.u32(28)?,
+            lost_segments: fields.u32(32)?,
+            srtt: measured(68),
+            rtt_variation: measured(72),
+            ssthresh_segments: fields.u32(76).filter(|segments| *segments < INFINITE),
+            cwnd_segments: fields.u32(80)?,
+            retransmitted_segments: fields.u32(100)?,
+            bytes_received: fields.u64(128)?.saturating_sub(state.fins_received()),
+            unsent_bytes: fields.u32(144)?,
+            min_rtt: measured(148).filter(|rtt| *rtt != duration(NEVER)),
+            delivered_segments: fields.u32(192),
+            bytes_sent: fields.u64(200),
+            bytes_retransmitted: fields.u64(208),
+            out_of_order_segments: fields.u32(224),
+            send_window_bytes: fields.u32(228),
+            rtos: fields.u16(240),
+            rto_recoveries: fields.u16(242),
+        })
+    }
+
+    /// Whether the handshake was ever completed: a connection that failed to open has no round-trip time.
+    pub(super) fn was_established(&self) -> bool {
+        !self.state.is_opening() && (!self.state.is_closed() || self.srtt.is_some())
+    }
+
+    /// Takes what is newer, but no counter that went back: the kernel clears those of a connection that it disconnects.
+    pub(super) fn update(&mut self, newer: Self) {
+        let before = std::mem::replace(self, newer);
+        self.bytes_received = self.bytes_received.max(before.bytes_received);
+        self.bytes_sent = self.bytes_sent.max(before.bytes_sent);
+        self.bytes_retransmitted = self.bytes_retransmitted.max(before.bytes_retransmitted);
+        self.retransmitted_segments = self
+            .retransmitted_segments
+            .max(before.retransmitted_segments);
+        self.delivered_segments = self.delivered_segments.max(before.delivered_segments);
+        self.out_of_order_segments = self.out_of_order_segments.max(before.out_of_order_segments);
+        self.rtos = self.rtos.max(before.rtos);
+        self.rto_recoveries = self.rto_recoveries.max(before.rto_recoveries);
+        self.srtt = self.srtt.or(before.srtt);
+    }
+
+    /// Payload sent for the first time.
+    pub(super) fn bytes_sent_first(&self) -> Option<u64> {
+        Some(self.bytes_sent?.saturating_sub(self.bytes_retransmitted?))
+    }
+}

@@ -1,0 +1,96 @@
+//! Runs in real time on Linux.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use live::{Kernel, LiveError, LiveRun as Live};
+use netlab::resolved::Action;
+use netlab::schedule::EventRecord;
+use netlab::time::Nanos;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::run::{Backend, Run, json};
+use crate::{as_pairs, as_rows, read_experiment};
+
+/// Files are OSError, what the caller asks wrongly ValueError, what the machine does RuntimeError.
+fn live_error(error: &LiveError) -> PyErr {
+    match error {
+        LiveError::Table(_) => PyOSError::new_err(error.to_string()),
+        LiveError::Refused(_) | LiveError::Direction(_) => PyValueError::new_err(error.to_string()),
+        _ => PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
+impl Backend for Live {
+    fn now(&self) -> Nanos {
+        self.now()
+    }
+
+    fn advance(&mut self, until: Nanos) -> PyResult<bool> {
+        self.advance(until).map_err(|error| live_error(&error))
+    }
+
+    fn inject(&mut self, action: &Action) -> PyResult<EventRecord> {
+        self.inject(action).map_err(|error| live_error(&error))
+    }
+
+    fn latest(&self) -> BTreeMap<String, BTreeMap<&'static str, f64>> {
+        self.latest()
+    }
+
+    fn finish(self: Box<Self>) -> PyResult<String> {
+        let summary = (*self).finish();
+        json(&summary.map_err(|error| live_error(&error))?)
+    }
+}
+
+/// A run in real time on this machine's kernel.
+#[pyclass(module = "mptcplab._core", extends = Run)]
+pub(crate) struct LiveRun;
+
+#[pymethods]
+impl LiveRun {
+    /// Builds the hosts and their network, verifies them, and starts at time 0. Creates samples.arrows and units.arrows.
+    ///
+    /// Raises ValueError if it is not of the schema, OSError if a file cannot be written, RuntimeError for the rest.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        resolved: &str,
+        seed: u64,
+        directory: PathBuf,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let experiment = read_experiment(resolved)?;
+        let run = py.detach(|| Live::start(experiment, seed, &directory));
+        let run = run.map_err(|error| live_error(&error))?;
+        Ok(PyClassInitializer::from(Run::new(run)).add_subclass(Self))
+    }
+}
+
+/// All that a description can ask for: (feature, whether it is there, why not). Of this machine, or of any with a
+/// mainline kernel of today.
+#[pyfunction]
+#[pyo3(signature = (*, on_any_machine = false))]
+pub(crate) fn live_capabilities(on_any_machine: bool) -> Vec<(String, bool, String)> {
+    as_rows(&if on_any_machine {
+        Kernel::of_mainline().capabilities()
+    } else {
+        live::capabilities()
+    })
+}
+
+/// What cannot be run of a resolved experiment: (feature, why), empty if all can. On this machine, or on any with a
+/// mainline kernel of today.
+///
+/// Raises ValueError if the JSON is not of the schema.
+#[pyfunction]
+#[pyo3(signature = (resolved, *, on_any_machine = false))]
+pub(crate) fn live_check(resolved: &str, on_any_machine: bool) -> PyResult<Vec<(String, String)>> {
+    let experiment = read_experiment(resolved)?;
+    Ok(as_pairs(if on_any_machine {
+        Kernel::of_mainline().check(&experiment)
+    } else {
+        live::check(&experiment)
+    }))
+}

@@ -1,0 +1,144 @@
+//! Runs: the class `Run`, and what makes one of the simulator and one in real time.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use netlab::resolved::Action;
+use netlab::schedule::EventRecord;
+use netlab::sim::{self, QueueKind};
+use netlab::time::Nanos;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Serialize;
+
+use crate::{read_experiment, simulation_error};
+
+/// What carries out an experiment: the simulator, or hosts in real time.
+pub(crate) trait Backend: Send {
+    fn now(&self) -> Nanos;
+    fn advance(&mut self, until: Nanos) -> PyResult<bool>;
+    fn inject(&mut self, action: &Action) -> PyResult<EventRecord>;
+    fn latest(&self) -> BTreeMap<String, BTreeMap<&'static str, f64>>;
+    fn finish(self: Box<Self>) -> PyResult<String>;
+}
+
+/// A run of a resolved experiment.
+#[pyclass(module = "mptcplab._core", subclass)]
+pub(crate) struct Run {
+    /// `None` once it is finished. Never locked: the mutex makes it shareable, and Python's borrow rules do the rest.
+    backend: Mutex<Option<Box<dyn Backend>>>,
+}
+
+impl Run {
+    pub(crate) fn new(backend: impl Backend + 'static) -> Self {
+        Self {
+            backend: Mutex::new(Some(Box::new(backend))),
+        }
+    }
+
+    fn slot(&mut self) -> &mut Option<Box<dyn Backend>> {
+        self.backend
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn backend(&mut self) -> PyResult<&mut Box<dyn Backend>> {
+        self.slot().as_mut().ok_or_else(finished)
+    }
+}
+
+fn finished() -> PyErr {
+    PyValueError::new_err("the run is finished")
+}
+
+#[pymethods]
+impl Run {
+    /// Carries out everything before `until_ns`; True when the run has ended.
+    fn advance(&mut self, py: Python<'_>, until_ns: u64) -> PyResult<bool> {
+        let backend = self.backend()?;
+        py.detach(|| backend.advance(until_ns))
+    }
+
+    /// The present instant of the run.
+    #[getter]
+    fn now_ns(&mut self) -> PyResult<u64> {
+        Ok(self.backend()?.now())
+    }
+
+    /// Carries out an action (JSON) now; returns the event as recorded (JSON).
+    fn inject(&mut self, py: Python<'_>, action: &str) -> PyResult<String> {
+        let action: Action = serde_json::from_str(action)
+            .map_err(|error| PyValueError::new_err(format!("not an action: {error}")))?;
+        let backend = self.backend()?;
+        json(&py.detach(|| backend.inject(&action))?)
+    }
+
+    /// Entity to metric to value, as of the last sample.
+    fn latest(&mut self) -> PyResult<BTreeMap<String, BTreeMap<&'static str, f64>>> {
+        Ok(self.backend()?.latest())
+    }
+
+    /// Ends the run where it is, writes the Parquet files, removes the streams, and returns the summary (JSON).
+    fn finish(&mut self, py: Python<'_>) -> PyResult<String> {
+        let backend = self.slot().take().ok_or_else(finished)?;
+        py.detach(|| backend.finish())
+    }
+}
+
+/// The JSON of something.
+pub(crate) fn json(value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+impl Backend for sim::Simulation {
+    fn now(&self) -> Nanos {
+        self.now()
+    }
+
+    fn advance(&mut self, until: Nanos) -> PyResult<bool> {
+        self.advance(until)
+            .map_err(|error| simulation_error(&error))
+    }
+
+    fn inject(&mut self, action: &Action) -> PyResult<EventRecord> {
+        self.inject(action)
+            .map_err(|error| simulation_error(&error))
+    }
+
+    fn latest(&self) -> BTreeMap<String, BTreeMap<&'static str, f64>> {
+        self.latest()
+    }
+
+    fn finish(self: Box<Self>) -> PyResult<String> {
+        let summary = (*self).finish();
+        json(&summary.map_err(|error| simulation_error(&error))?)
+    }
+}
+
+/// A run of the simulator with one seed.
+#[pyclass(module = "mptcplab._core", extends = Run)]
+pub(crate) struct Simulation;
+
+#[pymethods]
+impl Simulation {
+    /// A run at time 0. Creates samples.arrows and units.arrows in `directory`.
+    ///
+    /// `event_queue` is "calendar" or "heap", None the faster one; the result is the same.
+    /// Raises ValueError if the simulator cannot run it, OSError if a file cannot be written.
+    #[new]
+    #[pyo3(signature = (resolved, seed, directory, event_queue = None))]
+    fn new(
+        resolved: &str,
+        seed: u64,
+        directory: PathBuf,
+        event_queue: Option<&str>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let experiment = read_experiment(resolved)?;
+        let queue = event_queue.map_or(Ok(QueueKind::default()), str::parse);
+        let queue = queue.map_err(PyValueError::new_err)?;
+        let run = sim::Simulation::new(experiment, seed, &directory, queue);
+        let run = run.map_err(|error| simulation_error(&error))?;
+        Ok(PyClassInitializer::from(Run::new(run)).add_subclass(Self))
+    }
+}

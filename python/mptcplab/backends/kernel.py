@@ -1,0 +1,125 @@
+"""The Linux kernel's own MPTCP as a back-end: real hosts in network namespaces, emulated links, real time, root."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from mptcplab import _core
+from mptcplab.backends import Capability, Tick
+from mptcplab.errors import PrivilegeError, RunFailed, SpecError, Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+#: A run that is to be stopped notices within this time, however seldom it takes samples.
+HEED_STOP_NS = 200_000_000
+#: The name under which the compiled part tells that the user may not do what a run needs.
+PRIVILEGES = "privileges"
+#: How the kernel meets failures; `stale_intervals` is a setting of its own, and when the path manager acts is ours.
+MAINLINE = {
+    "failed_after": "stale",
+    "reinjection": "on_stale",
+    "reinject_whole_queue": True,
+    "subflow_order": "oldest_first",
+}
+ELSEWHERE = "needs Linux 6.1 or newer with MPTCP: run it there, or use --on sim"
+
+
+class KernelRun:
+    """A run in real time. Nothing waits for who takes its samples."""
+
+    def __init__(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> None:
+        self._live = _told(_live().LiveRun, json.dumps(experiment), seed, str(directory))
+        self._step_ns: int = min(experiment["measure"]["every_ns"], HEED_STOP_NS)
+        self._state = "running"
+
+    @property
+    def state(self) -> str:
+        return self._state
+
+    def samples(self) -> Iterator[Tick]:
+        while self._state == "running":
+            if _told(self._live.advance, self._live.now_ns + self._step_ns):
+                self._state = "ended"
+            yield Tick(self._live.now_ns, self._live.latest())
+
+    def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
+        event: dict[str, Any] = json.loads(_told(self._live.inject, json.dumps(action)))
+        return event
+
+    def stop(self, reason: str) -> None:  # noqa: ARG002  (the bundle records the reason)
+        self._state = "stopped"
+
+    def result(self) -> dict[str, Any]:
+        result: dict[str, Any] = json.loads(_told(self._live.finish))
+        return result
+
+
+class Kernel:
+    """Runs experiments on this machine's kernel; or tells what any machine with a mainline kernel of today could."""
+
+    name = "kernel"
+    in_real_time = True
+
+    def __init__(self, *, on_any_machine: bool = False) -> None:
+        self._on_any_machine = on_any_machine
+
+    def ready(self) -> None:
+        for capability in self.probe():
+            if capability.feature == PRIVILEGES and not capability.available:
+                raise PrivilegeError(self.name, capability.why)
+
+    def probe(self) -> list[Capability]:
+        table = _live().live_capabilities(on_any_machine=self._on_any_machine)
+        return [Capability(feature, available, why) for feature, available, why in table]
+
+    def check(self, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
+        try:
+            missing: list[tuple[str, str]] = _live().live_check(
+                json.dumps(experiment), on_any_machine=self._on_any_machine
+            )
+        except ValueError as error:
+            raise SpecError(f"{experiment['name']}: not an experiment that can be run: {error}") from error
+        for feature, why in missing:
+            if feature == PRIVILEGES:
+                raise PrivilegeError(self.name, why)
+        return [*missing, *_other_behaviour(experiment)]
+
+    def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> KernelRun:
+        return KernelRun(experiment, seed, directory)
+
+
+def _other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Parameters of how hosts meet failures that are not the kernel's own."""
+    flows = [flow for flow in experiment["flows"] if flow["transport"] == "mptcp"]
+    ends = {flow[end] for flow in flows for end in ("from", "to")}
+    for host in experiment["hosts"]:
+        behaviour = host["behaviour"][0]
+        for name, value in MAINLINE.items():
+            if host["id"] in ends and behaviour["name"] == "mainline" and behaviour[name] != value:
+                place = f"hosts.{host['id']}.behaviour.{name}: {behaviour[name]}"
+                yield (
+                    place,
+                    f"the kernel has {value}, which cannot be changed; only path_manager_delay and stale_intervals can",
+                )
+
+
+def _live() -> Any:
+    """The compiled part, if it has what runs in real time: that is only built on Linux."""
+    if not hasattr(_core, "LiveRun"):
+        raise Unsupported(Kernel.name, [("the back-end itself", ELSEWHERE)])
+    return _core
+
+
+def _told(call: Any, *arguments: Any) -> Any:
+    """Call the compiled part; what the machine refuses is a failed run with the reason."""
+    try:
+        return call(*arguments)
+    except RuntimeError as error:
+        raise RunFailed(str(error)) from error
+
+
+BACKEND = Kernel()
+ON_ANY_MACHINE = Kernel(on_any_machine=True)

@@ -1,0 +1,127 @@
+"""Lists of preference: from each, the first choice that all back-ends concerned have; all else is a substitution.
+
+A list stands in ``flows.*.cc``, ``scheduler``, ``path_manager`` and ``hosts.*.behaviour``. Only where the transport
+makes use of it is it looked at, and a single name is never substituted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from mptcplab.backends import Backend
+
+Json = dict[str, Any]
+
+#: Which lists of a flow its transport makes use of.
+OF_TRANSPORT: dict[str, tuple[str, ...]] = {"tcp": ("cc",), "mptcp": ("cc", "scheduler", "path_manager")}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An experiment whose lists hold one choice each.
+
+    ``substitutions`` names every choice that was not the first: ``where``, ``asked``, ``used``, ``why``.
+    ``missing`` has (list and its choices, why) for each list of which nothing is there; it is left as it was.
+    """
+
+    experiment: Json
+    substitutions: list[Json] = field(default_factory=list)
+    missing: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def substitute(self) -> Json | None:
+        """The experiment that runs, if it is not what was asked for first."""
+        return self.experiment if self.substitutions else None
+
+
+@dataclass(frozen=True)
+class _List:
+    """A list of preference at its place in an experiment: ``flows.bulk.cc`` with two names."""
+
+    where: str
+    kind: str
+    choices: Sequence[Any]
+
+
+def first_choices(experiment: Mapping[str, Any], backends: Sequence[Backend]) -> Choice:
+    """Reduce every list of a resolved experiment to the first choice that all the back-ends have.
+
+    The experiment that is given stays as it is.
+    """
+    known = [_features(backend) for backend in backends]
+    substitutions: list[Json] = []
+    missing: list[tuple[str, str]] = []
+    chosen: dict[str, Any] = {}
+    for listed in _lists(experiment, known):
+        reasons = [_why_not(listed.kind, choice, known, backends) for choice in listed.choices]
+        at = next((index for index, why in enumerate(reasons) if why is None), None)
+        names = [_name(listed.kind, choice) for choice in listed.choices]
+        if at is None:
+            missing += [(f"{listed.where}: {name}", why or "") for name, why in zip(names, reasons, strict=True)]
+            continue
+        chosen[listed.where] = listed.choices[at]
+        if at > 0:
+            # Each choice that was passed over had a reason; the first is what was asked for.
+            why = reasons[0]
+            substitutions.append({"where": listed.where, "asked": names[0], "used": names[at], "why": why})
+    return Choice(_reduced(experiment, chosen), substitutions, missing)
+
+
+def _features(backend: Backend) -> dict[str, str | None]:
+    """What a back-end names as its features, each with why it is not there, None if it is."""
+    return {one.feature: None if one.available else one.why for one in backend.probe()}
+
+
+def _lists(experiment: Mapping[str, Any], known: Sequence[Mapping[str, str | None]]) -> Iterator[_List]:
+    """The lists that matter. Where the transport itself is not there, ``check`` refuses it, and nothing is chosen."""
+    multipath: set[str] = set()
+    for flow in experiment["flows"]:
+        transport = flow["transport"]
+        if any(features.get(f"transport {transport}", "unknown") is not None for features in known):
+            continue
+        for kind in OF_TRANSPORT.get(transport, ()):
+            yield _List(f"flows.{flow['id']}.{kind}", kind, flow[kind])
+        if transport == "mptcp":
+            multipath |= {flow["from"], flow["to"]}
+    for host in experiment["hosts"]:
+        if host["id"] in multipath:
+            yield _List(f"hosts.{host['id']}.behaviour", "behaviour", host["behaviour"])
+
+
+def _why_not(
+    kind: str, choice: Any, known: Sequence[Mapping[str, str | None]], backends: Sequence[Backend]
+) -> str | None:
+    """Why one of the back-ends does not have a choice; None if all have it."""
+    feature = f"{kind} {choice if isinstance(choice, str) else choice['name']}"
+    for features, backend in zip(known, backends, strict=True):
+        why = features.get(feature, f"the {backend.name} back-end does not know it")
+        if why is not None:
+            return why
+    return None
+
+
+def _name(kind: str, choice: Any) -> str:
+    """A choice as people write it, with the parameter that tells two of one name apart."""
+    if isinstance(choice, str):
+        return choice
+    delay_ns = choice.get("path_manager_delay_ns")
+    if kind == "behaviour" and choice["name"] == "mainline" and delay_ns:
+        return f"mainline with path_manager_delay {delay_ns / 1e6:g}ms"
+    return str(choice["name"])
+
+
+def _reduced(experiment: Mapping[str, Any], chosen: Mapping[str, Any]) -> Json:
+    """The experiment with lists of one choice where one was made."""
+
+    def with_choices(group: str, fields: Sequence[str]) -> list[Json]:
+        return [
+            item | {name: [chosen[where]] for name in fields if (where := f"{group}.{item['id']}.{name}") in chosen}
+            for item in experiment[group]
+        ]
+
+    hosts, flows = with_choices("hosts", ["behaviour"]), with_choices("flows", OF_TRANSPORT["mptcp"])
+    return {**experiment, "hosts": hosts, "flows": flows}

@@ -1,0 +1,275 @@
+"""The figures of subflows: what each carried, when it was alive, its congestion window and round-trip time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mptcplab import metrics
+from mptcplab.metrics.arrays import Floats
+from mptcplab.plots.bins import TIME, bin_width
+from mptcplab.plots.drawing import INK, PALETTE, Drawing, Line, new_figure, thinned
+from mptcplab.plots.marks import draw_marks, marks_of
+from mptcplab.results import RunData, Series, Subflow, carried, subflows_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Beyond these only the subflows that carried most are drawn.
+MOST_SUBFLOWS = 24
+MOST_PANELS = 12
+MOST_LANES = 24
+#: Opacity of a second and third round through the palette.
+ROUNDS = (0.9, 0.55, 0.3)
+ALIVE, BACKUP, STALE = PALETTE[0], PALETTE[4], PALETTE[5]
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A row of the timeline: subflows between two addresses of which each is over before the next begins."""
+
+    label: str
+    subflows: list[Subflow]
+
+
+def stacked(run: RunData) -> Drawing | None:
+    """What each subflow of the largest connection carried over time, on top of one another, and the flow's goodput."""
+    flow, shown, more = _largest(run, MOST_SUBFLOWS)
+    if not shown:
+        return None
+    width = bin_width(run)
+    figure, axes = new_figure(height=3.7)
+    (plot,) = axes.flat
+    colours = _colours(shown)
+    floor: Floats = np.zeros(0)
+    lines = []
+    pairs = {pair: [s for s in shown if s.addresses == pair] for pair in colours}
+    for subflow in chain(*pairs.values()):
+        starts, rates = _rate(run, subflow, width)
+        floor = floor if len(floor) else np.zeros(len(starts))
+        colour, opacity = colours[subflow.addresses]
+        edges = np.append(starts, starts[-1] + width) if len(starts) else starts
+        of_pair = pairs[subflow.addresses]
+        # One entry of the legend for all between two addresses, which look the same.
+        name = f"{', '.join(str(s.id) for s in of_pair)}: {_between(subflow)}" if subflow is of_pair[0] else None
+        plot.stairs(floor + rates, edges, baseline=floor, fill=True, color=colour, alpha=opacity, label=name)
+        floor = floor + rates
+        lines.append(Line(_label(subflow), starts + width / 2, rates))
+    delivered = run.in_order(flow)
+    if delivered is not None:
+        starts, rates = metrics.binned_rate(delivered.times_s, delivered.values, 0.0, run.end_s, width)
+        plot.plot(starts + width / 2, rates / 1e6, color=INK, linewidth=1.2, drawstyle="steps-mid", label="goodput")
+        lines.append(Line("goodput", starts + width / 2, rates / 1e6))
+    plot.set(xlim=(0, run.end_s), ylim=(0, None), xlabel=TIME, ylabel=f"Mbit/s (bins of {width:g} s)")
+    plot.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=9)
+    draw_marks(plot, marks_of(run))
+    alt = "; ".join(f"subflow {line.label}: mean {np.mean(line.y):.3g} Mbit/s" for line in lines)
+    return Drawing("subflows", f"Carried by each subflow of {flow}{more}", alt, figure, "time_s", "rate_mbps", lines)
+
+
+def timeline(run: RunData) -> Drawing | None:
+    """When each subflow of the largest connection was alive, backup or stale, and what path managers did."""
+    flow, _, _ = _largest(run, MOST_SUBFLOWS)
+    lanes = lanes_of(subflows_of(run, flow)) if flow else []
+    shown = lanes[:MOST_LANES]
+    if not shown:
+        return None
+    figure, axes = new_figure(height=1.3 + 0.3 * len(shown))
+    (plot,) = axes.flat
+    places = {lane.label: len(shown) - 1 - index for index, lane in enumerate(shown)}
+    drawn = dict.fromkeys(kind for lane in shown for kind in _draw_lane(plot, run, lane, places[lane.label]))
+    of_pairs: dict[frozenset[str], float] = {
+        subflow.addresses: places[lane.label] for lane in shown for subflow in lane.subflows
+    }
+    if _draw_path_events(plot, run, flow, of_pairs):
+        drawn["path manager"] = None
+    plot.set_yticks(list(places.values()), list(places), color=INK)
+    plot.set(xlim=(0, run.end_s), ylim=(-0.7, len(shown) - 0.3), xlabel=TIME)
+    plot.grid(visible=False, axis="y")
+    plot.legend(
+        handles=_legend(drawn),
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+        frameon=False,
+        fontsize=9,
+    )
+    draw_marks(plot, marks_of(run))
+    lines = [Line(_label(s), list(_life(run, s)), [s.id, s.id]) for lane in shown for s in lane.subflows]
+    alt = "; ".join(f"subflow {_label(s)}: {_said(run, s)}" for lane in shown for s in lane.subflows)
+    more = f"; {len(shown)} of {len(lanes)} rows" if len(lanes) > len(shown) else ""
+    return Drawing("timeline", f"Life of the subflows of {flow}{more}", alt, figure, "time_s", "subflow", lines)
+
+
+def congestion_windows(run: RunData) -> Drawing | None:
+    """Congestion window of each subflow, a panel for each pair of addresses."""
+    return _panels(run, "cwnd", "Congestion window", "cwnd_bytes", 1e-3, "kB")
+
+
+def round_trip_times(run: RunData) -> Drawing | None:
+    """Smoothed round-trip time of each subflow, a panel for each pair of addresses."""
+    return _panels(run, "srtt", "Smoothed round-trip time", "srtt_s", 1e3, "ms")
+
+
+def lanes_of(subflows: Sequence[Subflow]) -> list[Lane]:
+    """Subflows in rows: one that replaces another between the same addresses stands behind it."""
+    lanes: list[Lane] = []
+    of_pair: dict[frozenset[str], list[Lane]] = {}
+    for subflow in subflows:
+        mine = of_pair.setdefault(subflow.addresses, [])
+        free = next((lane for lane in mine if _over_before(lane.subflows[-1], subflow)), None)
+        if free is None:
+            several = f" #{len(mine) + 1}" if mine else ""
+            free = Lane(f"{_between(subflow)}{several}", [])
+            mine.append(free)
+            lanes.append(free)
+        free.subflows.append(subflow)
+    return lanes
+
+
+def _over_before(earlier: Subflow, later: Subflow) -> bool:
+    return earlier.closed_s is not None and later.opened_s is not None and earlier.closed_s <= later.opened_s
+
+
+def _largest(run: RunData, most: int) -> tuple[str, list[Subflow], str]:
+    """The connection with most subflows, those of them with samples that carried most, and words if that is not all."""
+    found = {flow: [s for s in subflows_of(run, flow) if carried(run, s)] for flow in run.flow_results}
+    flow = max(found, key=lambda name: (len(found[name]), sum(s.bytes for s in found[name])), default="")
+    several = found.get(flow, [])
+    kept = sorted(sorted(several, key=lambda s: -s.bytes)[:most], key=lambda s: s.id)
+    others = sum(bool(subflows) for subflows in found.values()) - 1
+    more = f"; the {most} largest of {len(several)} subflows" if len(several) > most else ""
+    more += f"; {others} more connections" if others > 0 and kept else ""
+    return (flow if kept else ""), kept, more
+
+
+def _rate(run: RunData, subflow: Subflow, width_s: float) -> tuple[Floats, Floats]:
+    """Left edges of bins and rates in Mbit/s; before its first sample a subflow had carried nothing."""
+    counter = carried(run, subflow)
+    assert counter is not None
+    opened_s = counter.times_s[0] if subflow.opened_s is None else min(subflow.opened_s, counter.times_s[0])
+    times, values = np.append(opened_s, counter.times_s), np.append(0.0, counter.values)
+    starts, rates = metrics.binned_rate(times, values, 0.0, run.end_s, width_s)
+    return starts, rates / 1e6
+
+
+def _colours(subflows: Sequence[Subflow]) -> dict[frozenset[str], tuple[str, float]]:
+    """Colour and opacity by pair of addresses: a subflow that replaces another looks the same."""
+    pairs = list(dict.fromkeys(subflow.addresses for subflow in subflows))
+    return {
+        pair: (PALETTE[index % len(PALETTE)], ROUNDS[min(index // len(PALETTE), len(ROUNDS) - 1)])
+        for index, pair in enumerate(pairs)
+    }
+
+
+def _panels(run: RunData, name: str, title: str, metric: str, factor: float, unit: str) -> Drawing | None:
+    flow, subflows, _ = _largest(run, MOST_SUBFLOWS)
+    pairs: dict[str, list[tuple[Subflow, Series]]] = {}
+    for subflow in subflows:
+        series = run.samples.series(subflow.entity, metric)
+        if series is not None:
+            pairs.setdefault(_between(subflow), []).append((subflow, series))
+    shown = dict(list(pairs.items())[:MOST_PANELS])
+    if not shown:
+        return None
+    columns = min(2 if len(shown) <= 4 else 4, len(shown))
+    rows = -(-len(shown) // columns)
+    figure, axes = new_figure(rows, columns, height=0.5 + 1.55 * rows, sharex=True, sharey=True)
+    lines = []
+    for plot, (between, several) in zip(axes.flat, shown.items(), strict=False):
+        for (subflow, series), colour in zip(several, _repeated(PALETTE), strict=False):
+            line = Line(_label(subflow), series.times_s, series.values * factor)
+            plot.plot(*thinned(line.x, line.y), color=colour, linewidth=1.1)
+            lines.append(line)
+        plot.set_title(between)
+    axes.flat[0].set(xlim=(0, run.end_s), ylim=(0, 1.05 * max(float(np.max(line.y)) for line in lines)))
+    marks = marks_of(run)
+    for plot in axes.flat[: len(shown)]:
+        draw_marks(plot, marks, labels=False)
+    for plot in axes.flat[len(shown) :]:
+        plot.set_visible(False)
+    for plot in axes[-1]:
+        plot.set_xlabel(TIME)
+    figure.supylabel(unit, fontsize=10)
+    alt = "; ".join(f"subflow {line.label}: median {np.median(line.y):.3g} {unit}" for line in lines)
+    more = f"; {len(shown)} of {len(pairs)} pairs of addresses" if len(pairs) > len(shown) else ""
+    return Drawing(name, f"{title} of the subflows of {flow}{more}", alt, figure, "time_s", f"{name}_{unit}", lines)
+
+
+def _repeated(colours: Sequence[str]) -> Iterator[str]:
+    while True:
+        yield from colours
+
+
+def _draw_lane(plot: Axes, run: RunData, lane: Lane, place: float) -> Iterator[str]:
+    """Draw the bars of a lane; gives what was drawn, for the legend."""
+    for number, subflow in enumerate(lane.subflows):
+        since, until = _life(run, subflow)
+        yield "alive"
+        plot.barh(place, until - since, left=since, height=0.5, color=ALIVE)
+        for kind, colour in (("backup", BACKUP), ("stale", STALE)):
+            for begin, end in _stretches(run.samples.series(subflow.entity, kind), until):
+                yield kind
+                plot.barh(place, end - begin, left=begin, height=0.5, color=colour)
+        if number > 0:
+            yield "re-created"
+            plot.plot([since], [place], ">", color=INK, markersize=7)
+        if subflow.closed_s is not None:
+            yield "closed"
+            plot.plot([until], [place], "x", color=INK, markersize=7, markeredgewidth=1.8)
+
+
+def _draw_path_events(plot: Axes, run: RunData, flow: str, places: dict[frozenset[str], float]) -> bool:
+    """Small marks below the bar of the addresses concerned, or at the bottom; whether there are any."""
+    events = [event for event in run.result.get("path_events") or [] if event["flow"] in (flow, None)]
+    for event in events:
+        ends = frozenset(end.rpartition(":")[0].strip("[]") for end in (event["local"], event["remote"]) if end)
+        plot.plot([event["time_ns"] / 1e9], [places.get(ends, -0.3) - 0.38], "|", color=INK, markersize=5)
+    return bool(events)
+
+
+def _legend(drawn: dict[str, None]) -> list[object]:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    bars = {"alive": ALIVE, "backup": BACKUP, "stale": STALE}
+    signs = {"re-created": ">", "closed": "x", "path manager": "|"}
+    patches = [Patch(color=colour, label=kind) for kind, colour in bars.items() if kind in drawn]
+    points = [
+        Line2D([], [], linestyle="none", marker=sign, color=INK, label=kind)
+        for kind, sign in signs.items()
+        if kind in drawn
+    ]
+    return [*patches, *points]
+
+
+def _stretches(series: Series | None, until_s: float) -> Iterator[tuple[float, float]]:
+    """The times from and to which a gauge is 1."""
+    if series is None:
+        return
+    edges = np.flatnonzero(np.diff(np.concatenate([[0.0], series.values > 0.5, [0.0]]).astype(float)))
+    for begin, end in zip(edges[::2], edges[1::2], strict=True):
+        yield float(series.times_s[begin]), float(series.times_s[end]) if end < len(series.times_s) else until_s
+
+
+def _life(run: RunData, subflow: Subflow) -> tuple[float, float]:
+    since = 0.0 if subflow.opened_s is None else subflow.opened_s
+    return since, run.end_s if subflow.closed_s is None else subflow.closed_s
+
+
+def _said(run: RunData, subflow: Subflow) -> str:
+    since, until = _life(run, subflow)
+    return f"alive from {since:.3g} s to {until:.3g} s"
+
+
+def _between(subflow: Subflow) -> str:
+    """The two interfaces without their hosts, or the addresses where they are not known."""
+    ends = (subflow.interface or subflow.local, subflow.remote_interface or subflow.remote)
+    return "-".join(end.rpartition(".")[2] if end[:1].isalpha() else end for end in ends)
+
+
+def _label(subflow: Subflow) -> str:
+    return f"{subflow.id}: {_between(subflow)}"

@@ -1,0 +1,147 @@
+"""What only a run on a real kernel tells: its subflows, hosts, path managers, programs, and how late packets were."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mptcplab.report.page import Grid
+from mptcplab.report.quantities import MISSING, quantity
+from mptcplab.results import RunData, Subflow, subflows_of
+from mptcplab.results.entities import Json
+from mptcplab.results.subflows import before_it
+
+MOST_ROWS = 200
+MOST_TEXT = 20_000
+
+
+@dataclass(frozen=True)
+class Text:
+    """Something that was printed, under a head."""
+
+    head: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Live:
+    """The sections of the page; each is empty for a run that does not tell."""
+
+    subflows: Grid | None = None
+    path_events: Grid | None = None
+    lateness: Grid | None = None
+    bound: str = ""
+    settings: Grid | None = None
+    routing: list[Text] = field(default_factory=list)
+    counters: Grid | None = None
+    programs: list[Text] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, run: RunData) -> Live:
+        """What a run tells."""
+        hosts = run.result.get("hosts") or []
+        return cls(
+            _subflows(run),
+            _path_events(run.result.get("path_events") or []),
+            _lateness(run.result),
+            (run.result.get("lateness") or {}).get("bound") or "",
+            _by_host("setting", hosts, "settings"),
+            [_routing(host) for host in hosts if host["rules"] or host["routes"]],
+            _by_host("counter", hosts, "counters"),
+            [_program(program) for program in run.result.get("programs") or []],
+        )
+
+    @property
+    def has_hosts(self) -> bool:
+        """Whether there is anything to say of hosts."""
+        return self.settings is not None or self.counters is not None or bool(self.routing)
+
+
+def _subflows(run: RunData) -> Grid | None:
+    """A row for each subflow of each connection."""
+    heads = ["flow", "subflow", "local", "remote", "interfaces", "link", "bytes", "share", "retransmitted", "opened"]
+    heads += ["closed", ""]
+    rows = []
+    for flow in run.flow_results:
+        found = subflows_of(run, flow)
+        carried = sum(subflow.bytes for subflow in found)
+        rows += [_subflow(subflow, found, carried) for subflow in found]
+    return Grid(heads, rows[:MOST_ROWS], frozenset({1, 6, 7, 8, 9, 10})) if rows else None
+
+
+def _subflow(subflow: Subflow, of_flow: Sequence[Subflow], carried: int) -> list[str]:
+    names = (subflow.interface, subflow.remote_interface)
+    return [
+        subflow.flow,
+        str(subflow.id),
+        subflow.local,
+        subflow.remote,
+        " \N{RIGHTWARDS ARROW} ".join(name or MISSING for name in names),
+        subflow.link or MISSING,
+        quantity(subflow.bytes, "B"),
+        f"{100 * subflow.bytes / carried:.0f} %" if carried else MISSING,
+        quantity(subflow.retransmitted_bytes, "B"),
+        quantity(subflow.opened_s, "s"),
+        quantity(subflow.closed_s, "s"),
+        f"in place of {before[-1].id}" if (before := _replaced(of_flow, subflow)) else "",
+    ]
+
+
+def _replaced(of_flow: Sequence[Subflow], subflow: Subflow) -> list[Subflow]:
+    """Earlier subflows between the same addresses that were over when this one was opened."""
+    return [
+        earlier
+        for earlier in before_it(of_flow, subflow)
+        if earlier.closed_s is not None and subflow.opened_s is not None and earlier.closed_s <= subflow.opened_s
+    ]
+
+
+def _path_events(events: list[Json]) -> Grid | None:
+    heads = ["time", "host", "flow", "what", "local", "remote"]
+    rows = [
+        [quantity(event["time_ns"] / 1e9, "s"), *(str(event[key] or MISSING) for key in heads[1:])]
+        for event in events[:MOST_ROWS]
+    ]
+    return Grid(heads, rows) if rows else None
+
+
+def _lateness(result: Json) -> Grid | None:
+    """How much later than the model says packets were delivered: in all, and on each link that was late at all."""
+    lateness = result.get("lateness")
+    if not lateness:
+        return None
+    heads = ["", "mean", "99th percentile", "most", "longest pause of the emulator"]
+    total = [*(quantity(lateness[key], "s") for key in ("mean_s", "p99_s", "max_s", "read_gap_max_s"))]
+    rows = [["all links", *total]]
+    for link in result["links"]:
+        late = link.get("late")
+        if late and late["max_s"]:
+            numbers = [quantity(late[key], "s") for key in ("mean_s", "p99_s", "max_s")]
+            rows.append([f"{link['id']}.{link['direction']}", *numbers, ""])
+    return Grid(heads, rows[:MOST_ROWS], frozenset(range(1, len(heads))))
+
+
+def _by_host(head: str, hosts: list[Json], key: str) -> Grid | None:
+    """A row for each name, a column for each host; counters that stood still are left out."""
+    names = sorted({name for host in hosts for name, value in host[key].items() if value != 0 or key != "counters"})
+    rows = [[name, *(str(host[key].get(name, MISSING)) for host in hosts)] for name in names]
+    return Grid([head, *(host["id"] for host in hosts)], rows) if rows else None
+
+
+def _routing(host: Json) -> Text:
+    return Text(host["id"], _short("\n".join([*host["rules"], "", *host["routes"]]).strip()))
+
+
+def _program(program: Json) -> Text:
+    """What a program printed; that of a flow or an event, at a host."""
+    cause = f"flow {program['flow']}" if program.get("flow") else f"event {program.get('event')}"
+    status = program.get("exit_status")
+    ended = "stopped with the run" if status is None else f"exit status {status}"
+    head = f"{cause} at {program['host']}: {shlex.join(program['argv'])} ({ended})"
+    printed = [program["stdout"], *(["standard error:", program["stderr"]] if program["stderr"] else [])]
+    return Text(head, _short("\n".join(printed).strip()) or "It printed nothing.")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}\n.. and {len(text) - MOST_TEXT} more characters"

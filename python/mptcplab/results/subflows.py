@@ -1,0 +1,180 @@
+"""The subflows of a run: which there were, when, and what became of them when something failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mptcplab import metrics
+from mptcplab.results.entities import DOWN, Entity, Json
+from mptcplab.results.recovery import repair_of, subject_of
+from mptcplab.results.run_data import Absent, Happening, NotConcerned, RunData, Value
+from mptcplab.results.tables import NANOS_PER_SECOND, Series
+
+NO_SUBFLOWS = "the back-end reports no subflows of the flow"
+NO_FAILURE = "nothing that failed carried a subflow of the flow"
+
+_PATH = re.compile(r"(flows\.(.+))\.subflows\.([0-9]{1,6})")
+
+
+@dataclass(frozen=True)
+class Subflow:
+    """A subflow as the back-end reports it. ``local`` is the address and port at the flow's sender; times in seconds.
+
+    ``interface`` and ``remote_interface`` are those of the description, ``link`` the first link of its path.
+    """
+
+    flow: str
+    id: int
+    local: str
+    remote: str
+    interface: str | None
+    remote_interface: str | None
+    link: str | None
+    opened_s: float | None
+    closed_s: float | None
+    bytes: int
+    retransmitted_bytes: int | None
+    opened_by: str | None
+
+    @classmethod
+    def of(cls, flow: str, reported: Json) -> Subflow:
+        """From the back-end's result; what a back-end does not report is None."""
+        return cls(
+            flow,
+            reported["id"],
+            reported["local"],
+            reported["remote"],
+            reported.get("interface"),
+            reported.get("remote_interface"),
+            reported.get("link"),
+            _seconds(reported.get("opened_ns")),
+            _seconds(reported.get("closed_ns")),
+            reported["bytes"],
+            reported.get("retransmitted_bytes"),
+            reported.get("opened_by"),
+        )
+
+    @property
+    def entity(self) -> str:
+        """Its path in the samples."""
+        return f"flows.{self.flow}.subflows.{self.id}"
+
+    @property
+    def addresses(self) -> frozenset[str]:
+        """Its two addresses, without ports."""
+        return frozenset(end.rpartition(":")[0].strip("[]") for end in (self.local, self.remote))
+
+    def alive_at(self, at_s: float) -> bool:
+        """Whether it was open at a time."""
+        return self.opened_s is not None and self.opened_s <= at_s and (self.closed_s is None or self.closed_s > at_s)
+
+
+def subflows_of(run: RunData, flow: str) -> list[Subflow]:
+    """The subflows of a flow in the order in which they were opened; none where the back-end reports none."""
+    return [Subflow.of(flow, reported) for reported in run.flow_results[flow].get("subflows") or []]
+
+
+def subflow_at(path: str, known: dict[str, Entity], udp: Iterable[str] = ()) -> Entity | None:
+    """The entity of a subflow of a known flow, by its path; how many there will be is not known before the run."""
+    parts = _PATH.fullmatch(path)
+    if parts is None or known.get(parts[1]) is None or parts[2] in udp:
+        return None
+    members = known[parts[1]].members
+    return Entity(path, "subflow", members) if members == (parts[2],) else None
+
+
+def carried(run: RunData, subflow: Subflow) -> Series | None:
+    """Counter of the payload bytes that a subflow carried in the flow's direction, retransmissions not included."""
+    for metric in ("bytes_sent", "bytes_received"):
+        series = run.samples.series(subflow.entity, metric)
+        if series is not None:
+            return series
+    return None
+
+
+def hit_by(run: RunData, subflow: Subflow, failure: Happening) -> bool:
+    """Whether a failure takes away a link or an interface on the subflow's path."""
+    return failure.action["kind"] in DOWN and subject_of(failure.action) in parts_of(run, subflow)
+
+
+def parts_of(run: RunData, subflow: Subflow) -> set[str | None]:
+    """Ids of the links on a subflow's path, and of the interfaces at their ends."""
+    ends = {subflow.interface, subflow.remote_interface}
+    paths = [path for path in run.flows[subflow.flow]["paths"] if {path["local"], path["remote"]} == ends]
+    links = {hop["link"] for path in paths for hop in path["hops"]} or {subflow.link} - {None}
+    return ends | links | {run.links[link][end] for link in links if link in run.links for end in ("a", "b")}
+
+
+def reused(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
+    """How many subflows that failures hit carried new data once what had failed was back, on the same ports."""
+    found = _subflows(run, flow)
+    if isinstance(found, Absent):
+        return found
+    hit = [(s, f) for f in failures for s in found if s.alive_at(f.actual_s) and hit_by(run, s, f)]
+    if not hit:
+        return NotConcerned(NO_FAILURE)
+    repaired = [(subflow, r) for subflow, f in hit if (r := repair_of(run, f)) is not None]
+    if not repaired:
+        return NotConcerned("nothing undoes the failure before the run ends")
+    if any(carried(run, subflow) is None for subflow, _ in repaired):
+        return Absent("the back-end gave no samples of what the subflows carried")
+    return float(len({subflow.id for subflow, repair in repaired if _carries_after(run, subflow, repair.actual_s)}))
+
+
+def recreated(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
+    """How many subflows came, after the first failure, between addresses that had had one; in all of the run."""
+    found = _subflows(run, flow)
+    if isinstance(found, Absent):
+        return found
+    first_s = min((f.actual_s for f in failures if any(hit_by(run, subflow, f) for subflow in found)), default=None)
+    if first_s is None:
+        return NotConcerned(NO_FAILURE)
+    return float(sum(_opened_s(subflow) > first_s and bool(before_it(found, subflow)) for subflow in found))
+
+
+def recreated_after(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
+    """How many of them belong to some failures: each to the last one that hit its path before it was opened."""
+    found = _subflows(run, flow)
+    if isinstance(found, Absent):
+        return found
+    ids = {failure.id for failure in failures if any(hit_by(run, subflow, failure) for subflow in found)}
+    if not ids:
+        return NotConcerned(NO_FAILURE)
+    causes = [cause_of(run, subflow) for subflow in found if before_it(found, subflow)]
+    return float(sum(cause is not None and cause.id in ids for cause in causes))
+
+
+def cause_of(run: RunData, subflow: Subflow) -> Happening | None:
+    """The last failure that hit a subflow's path before it was opened."""
+    hits = [h for h in run.happenings if h.actual_s < _opened_s(subflow) and hit_by(run, subflow, h)]
+    return hits[-1] if hits else None
+
+
+def before_it(found: Iterable[Subflow], subflow: Subflow) -> list[Subflow]:
+    """Earlier subflows between the same addresses."""
+    return [other for other in found if other.addresses == subflow.addresses and _opened_s(other) < _opened_s(subflow)]
+
+
+def _subflows(run: RunData, flow: str) -> list[Subflow] | Absent:
+    if run.flows[flow]["transport"] != "mptcp":
+        return NotConcerned("the flow is not an MPTCP connection")
+    return subflows_of(run, flow) or Absent(NO_SUBFLOWS)
+
+
+def _opened_s(subflow: Subflow) -> float:
+    return -1.0 if subflow.opened_s is None else subflow.opened_s
+
+
+def _carries_after(run: RunData, subflow: Subflow, at_s: float) -> bool:
+    if subflow.closed_s is not None and subflow.closed_s <= at_s:
+        return False
+    counter = carried(run, subflow)
+    if counter is None:
+        return False
+    return counter.last() > float(metrics.counter_at(counter.times_s, counter.values, [at_s])[0])
+
+
+def _seconds(time_ns: int | None) -> float | None:
+    return None if time_ns is None else time_ns / NANOS_PER_SECOND

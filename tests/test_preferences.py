@@ -1,0 +1,198 @@
+"""Lists of preference: which choice a back-end takes, what is recorded of it, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_run import made_run, resolved, result
+from mptcplab import backends, runner
+from mptcplab.backends import Capability, Tick
+from mptcplab.backends.preferences import first_choices
+from mptcplab.errors import Unsupported
+from mptcplab.report import arms_of
+from mptcplab.results import Bundle, digest
+
+Json = dict[str, Any]
+FEATURES = {
+    "transport udp": "",
+    "transport mptcp": "",
+    "cc reno": "",
+    "cc cubic": "",
+    "cc lia": "not in this kernel",
+    "scheduler kernel_default": "",
+    "scheduler min_rtt": "the kernel has one scheduler",
+    "path_manager kernel_endpoints": "",
+    "path_manager full_mesh": "",
+    "behaviour mainline": "",
+    "behaviour oot": "it was the out-of-tree kernel's",
+}
+
+
+class MadeRun:
+    """A run that is over at once."""
+
+    state = "ended"
+
+    def __init__(self, experiment: Mapping[str, Any], outcome: Json) -> None:
+        self._result = result(dict(experiment)) | outcome
+        self._result["flows"] = self._result["flows"][:0]
+
+    def samples(self) -> Iterator[Tick]:
+        yield Tick(0, {})
+
+    def stop(self, reason: str) -> None:
+        raise AssertionError(reason)
+
+    def result(self) -> Json:
+        return self._result
+
+
+class MadeBackend:
+    """A back-end with some features that keeps the experiments it was given."""
+
+    in_real_time = False
+
+    def __init__(self, name: str = "made", outcome: Json | None = None, **features: str) -> None:
+        self.name = name
+        self.features = FEATURES | {feature.replace("__", " "): why for feature, why in features.items()}
+        self.given: list[Mapping[str, Any]] = []
+        self.outcome = outcome or {}
+
+    def ready(self) -> None:
+        pass
+
+    def probe(self) -> list[Capability]:
+        return [Capability(feature, not why, why) for feature, why in self.features.items()]
+
+    def check(self, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:  # noqa: ARG002
+        return []
+
+    def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> MadeRun:  # noqa: ARG002
+        self.given.append(experiment)
+        return MadeRun(experiment, self.outcome)
+
+
+def asked(**changes: Any) -> Json:
+    """The experiment with lists: each first choice is what the papers' kernels had."""
+    experiment = resolved(expect=[])
+    experiment["flows"][0] |= {
+        "cc": ["lia", "reno"],
+        "scheduler": ["min_rtt", "kernel_default"],
+        "path_manager": [{"name": "full_mesh"}, {"name": "kernel_endpoints"}],
+        **changes,
+    }
+    return experiment
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> MadeBackend:
+    """A back-end called ``made`` that the runner knows."""
+    found = MadeBackend()
+    known = {"made": found, "other": MadeBackend("other", path_manager__full_mesh="needs two hands")}
+    monkeypatch.setattr(runner, "backend", lambda name: known.get(name) or backends.backend(name))
+    monkeypatch.setattr(runner, "read_data", lambda _path, experiment, _result, *_: made_run(experiment))
+    return found
+
+
+def test_the_first_choice_that_is_there_is_taken_and_the_others_are_recorded() -> None:
+    experiment = asked()
+    before = copy.deepcopy(experiment)
+    choice = first_choices(experiment, [MadeBackend()])
+    assert experiment == before
+    flow = choice.experiment["flows"][0]
+    assert (flow["cc"], flow["scheduler"], flow["path_manager"]) == (
+        ["reno"],
+        ["kernel_default"],
+        [{"name": "full_mesh"}],
+    )
+    assert choice.substitutions == [
+        {"where": "flows.bulk.cc", "asked": "lia", "used": "reno", "why": "not in this kernel"},
+        {
+            "where": "flows.bulk.scheduler",
+            "asked": "min_rtt",
+            "used": "kernel_default",
+            "why": "the kernel has one scheduler",
+        },
+    ]
+    assert choice.missing == []
+
+
+def test_a_single_name_is_never_substituted() -> None:
+    choice = first_choices(asked(cc=["lia"]), [MadeBackend()])
+    assert ("flows.bulk.cc: lia", "not in this kernel") in choice.missing
+    assert [entry["where"] for entry in choice.substitutions] == ["flows.bulk.scheduler"]
+
+
+def test_of_a_list_without_anything_every_name_has_its_reason() -> None:
+    choice = first_choices(asked(cc=["lia", "olia"]), [MadeBackend()])
+    assert choice.missing == [
+        ("flows.bulk.cc: lia", "not in this kernel"),
+        ("flows.bulk.cc: olia", "the made back-end does not know it"),
+    ]
+
+
+def test_what_the_transport_has_no_use_for_is_not_looked_at() -> None:
+    experiment = asked()
+    experiment["flows"][1] |= {"cc": ["lia"], "scheduler": ["min_rtt"]}
+    assert first_choices(experiment, [MadeBackend()]).missing == []
+    without = MadeBackend(transport__mptcp="arrives with the engine")
+    choice = first_choices(asked(cc=["lia"]), [without])
+    assert (choice.missing, choice.substitutions) == ([], [])
+
+
+def test_several_back_ends_take_the_first_that_all_have() -> None:
+    other = MadeBackend("other", path_manager__full_mesh="needs two hands")
+    choice = first_choices(asked(), [MadeBackend(), other])
+    assert choice.experiment["flows"][0]["path_manager"] == [{"name": "kernel_endpoints"}]
+    assert {"where": "flows.bulk.path_manager", "asked": "full_mesh", "used": "kernel_endpoints"}.items() <= (
+        choice.substitutions[-1].items()
+    )
+
+
+def test_the_bundle_holds_what_was_asked_and_the_back_end_gets_what_was_chosen(
+    made: MadeBackend, tmp_path: Path
+) -> None:
+    experiment = asked()
+    (bundle,) = runner.execute(
+        runner.plan([experiment], "made", seed=1, repeat=1, out=tmp_path),
+        runner._Nobody(),
+    )
+    assert made.given[0]["flows"][0]["cc"] == ["reno"]
+    assert bundle.record["digest"] == digest(experiment)
+    assert bundle.resolved == json.loads(json.dumps(experiment))
+    assert [entry["used"] for entry in bundle.record["substitutions"]] == ["reno", "kernel_default"]
+    (again,) = runner.plan([experiment], "made", seed=1, repeat=1, out=tmp_path)
+    assert again.done is not None
+
+
+def test_another_choice_has_a_bundle_of_its_own(made: MadeBackend, tmp_path: Path) -> None:
+    def run(among: list[str]) -> Bundle:
+        jobs = runner.plan([asked()], "made", seed=1, repeat=1, out=tmp_path, among=among)
+        return runner.execute(jobs, runner._Nobody())[0]
+
+    own, common = run([]), run(["made", "other"])
+    assert own.path != common.path
+    assert [given["flows"][0]["path_manager"][0]["name"] for given in made.given] == ["full_mesh", "kernel_endpoints"]
+    first, second = arms_of([own, common])
+    assert "flows.bulk.path_manager=kernel_endpoints" not in first
+    assert "flows.bulk.path_manager=kernel_endpoints" in second
+
+
+@pytest.mark.usefixtures("made")
+def test_nothing_available_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match=r"flows.bulk.cc: lia \(not in this kernel\); flows.bulk.cc: olia"):
+        runner.plan([asked(cc=["lia", "olia"])], "made", seed=1, repeat=1, out=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("status", ["invalid", "failed"])
+def test_a_run_that_its_back_end_does_not_vouch_for_says_so(made: MadeBackend, tmp_path: Path, status: str) -> None:
+    made.outcome = {"status": status, "why": "a packet was 30 ms late"}
+    jobs = runner.plan([asked()], "made", seed=1, repeat=1, out=tmp_path)
+    (bundle,) = runner.execute(jobs, runner._Nobody())
+    assert (bundle.status, bundle.record["why"]) == (status, "a packet was 30 ms late")
