@@ -24,6 +24,9 @@ use crate::{Clock, LiveError, sys};
 /// How long programs have to end by themselves when the run does.
 const TIME_TO_END: Duration = Duration::from_secs(1);
 
+/// As much as is read from one program before others have their turn.
+const PIECES_IN_A_ROW: usize = 16;
+
 /// What a program was started for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -419,9 +422,10 @@ impl Running {
     }
 }
 
-/// Reads what is there without waiting.
+/// Reads what is there without waiting, but not for ever from a program that never stops to write.
 fn drain<P: io::Read + AsFd>(pipe: &mut Option<P>, output: &mut Output) -> io::Result<()> {
-    while let Some(open) = pipe {
+    for _ in 0..PIECES_IN_A_ROW {
+        let Some(open) = pipe else { break };
         let mut ready = [PollFd::new(open, PollFlags::IN)];
         let at_once = Timespec::default();
         if poll(&mut ready, Some(&at_once)).is_ok_and(|count| count == 0) {
