@@ -13,6 +13,7 @@ mod interfaces;
 mod namespace;
 mod netlink;
 mod path_manager;
+pub mod programs;
 mod run;
 mod sampling;
 mod summary;
