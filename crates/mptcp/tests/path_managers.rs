@@ -24,6 +24,8 @@ enum Incident {
     Backup(usize, u8, bool),
     /// From now on, announcements are lost, or not.
     Deafen(bool),
+    /// From now on, nobody hears of a subflow that the other side has closed on a link that was down, or they do.
+    Mute(bool),
     Wait(Nanos),
 }
 
@@ -37,6 +39,7 @@ fn incidents() -> impl Strategy<Value = Vec<Incident>> {
         (link.clone(), any::<bool>()).prop_map(|(link, on)| Incident::Refuse(link, on)),
         (side, link, any::<bool>()).prop_map(|(side, link, on)| Incident::Backup(side, link, on)),
         any::<bool>().prop_map(Incident::Deafen),
+        any::<bool>().prop_map(Incident::Mute),
         (0..5_000_000_000_u64).prop_map(Incident::Wait),
     ];
     prop::collection::vec(incident, 0..40)
@@ -73,6 +76,7 @@ struct World {
     is_backup: BTreeSet<FourTuple>,
     pending: VecDeque<(usize, Event)>,
     is_deaf: bool,
+    is_mute: bool,
     /// Subflows that only this side still has, because the other could not tell; it hears when the link works again.
     left_over: BTreeSet<(usize, FourTuple)>,
     next_port: u16,
@@ -115,6 +119,7 @@ impl World {
             is_backup: BTreeSet::new(),
             pending: VecDeque::from([(0, Event::Established), (1, Event::Established)]),
             is_deaf: false,
+            is_mute: false,
             left_over: BTreeSet::new(),
             next_port: 40_001,
         };
@@ -139,7 +144,7 @@ impl World {
                 let of_link = |subflow: &&FourTuple| link_of(subflow.pair()) == link;
                 let found = self.subflows.keys().find(of_link).copied();
                 if let Some(subflow) = found {
-                    self.close(subflow, true);
+                    self.close(subflow);
                 }
             }
             Incident::Refuse(link, true) => drop(self.refused.insert(link)),
@@ -153,6 +158,7 @@ impl World {
                 self.tell(side, Event::Backup { local, on });
             }
             Incident::Deafen(is_deaf) => self.is_deaf = is_deaf,
+            Incident::Mute(is_mute) => self.is_mute = is_mute,
             Incident::Wait(wait_ns) => self.wait_until(self.now + wait_ns),
         }
         self.settle();
@@ -248,8 +254,7 @@ impl World {
         };
         self.next_port = self.next_port.checked_add(1).unwrap_or(10_000);
         if self.refused.contains(&link) || !self.up[1].contains(&link) {
-            let by_error = true;
-            return self.tell(0, Event::SubflowClosed { subflow, by_error });
+            return self.tell(0, Event::SubflowClosed { subflow });
         }
         let free = (1..).find(|id| !self.given.values().any(|taken| taken == id));
         let remote_id = *self.given.entry(remote.ip()).or_insert(free.unwrap());
@@ -273,18 +278,17 @@ impl World {
     }
 
     /// Both ends know that it is closed.
-    fn close(&mut self, subflow: FourTuple, by_error: bool) {
+    fn close(&mut self, subflow: FourTuple) {
         if self.subflows.remove(&subflow).is_some() {
             for (side, subflow) in [(0, subflow), (1, turned(subflow))] {
-                self.tell(side, Event::SubflowClosed { subflow, by_error });
+                self.tell(side, Event::SubflowClosed { subflow });
             }
         }
     }
 
     /// One end closes it; the other hears of it if the link works.
     fn close_at(&mut self, side: usize, subflow: FourTuple) {
-        let by_error = false;
-        self.tell(side, Event::SubflowClosed { subflow, by_error });
+        self.tell(side, Event::SubflowClosed { subflow });
         let seen = if side == 0 { subflow } else { turned(subflow) };
         if self.left_over.remove(&(side, subflow)) || self.subflows.remove(&seen).is_none() {
             return;
@@ -293,7 +297,7 @@ impl World {
         let link = link_of(subflow.pair());
         if self.up.iter().all(|up| up.contains(&link)) {
             let subflow = of_peer;
-            self.tell(peer, Event::SubflowClosed { subflow, by_error });
+            self.tell(peer, Event::SubflowClosed { subflow });
         } else {
             self.left_over.insert((peer, of_peer));
         }
@@ -301,15 +305,14 @@ impl World {
 
     /// What one side still has is reset by the other, once the link works.
     fn clear_left_over(&mut self, link: u8) {
-        if !self.up.iter().all(|up| up.contains(&link)) {
+        if self.is_mute || !self.up.iter().all(|up| up.contains(&link)) {
             return;
         }
         let concerned = self.left_over.iter().copied();
         let concerned = concerned.filter(|(_, subflow)| link_of(subflow.pair()) == link);
         for (side, subflow) in concerned.collect::<Vec<_>>() {
             self.left_over.remove(&(side, subflow));
-            let by_error = subflow.local.port().is_multiple_of(2);
-            self.tell(side, Event::SubflowClosed { subflow, by_error });
+            self.tell(side, Event::SubflowClosed { subflow });
         }
     }
 
@@ -322,7 +325,7 @@ impl World {
         self.tell(peer, Event::Removed { id });
         let concerned = self.subflows.iter().filter(|(_, ids)| ids[side] == id);
         for subflow in concerned.map(|(subflow, _)| *subflow).collect::<Vec<_>>() {
-            self.close(subflow, false);
+            self.close(subflow);
         }
     }
 
@@ -336,6 +339,13 @@ impl World {
             }
         }
         self.wait_until(self.now + 60_000_000_000);
+        if self.subflows.is_empty() {
+            // What is left over notices in the end, by its own timeouts.
+            self.is_mute = false;
+            (1..=LINKS).for_each(|link| self.clear_left_over(link));
+            self.settle();
+            self.wait_until(self.now + 60_000_000_000);
+        }
     }
 
     fn links(&self) -> Vec<u8> {

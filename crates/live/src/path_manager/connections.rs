@@ -341,7 +341,6 @@ fn event_of(notification: &Notification) -> Option<Event> {
         },
         Kind::SubflowClosed => Event::SubflowClosed {
             subflow: four_tuple(notification)?,
-            by_error: notification.error.is_some(),
         },
         _ => return None,
     })

@@ -10,7 +10,7 @@ use super::subflows::Subflows;
 use super::{AddressId, AddressPair, Command, Connection, Event, FourTuple, Nanos, PathManager};
 
 /// The opener opens the missing pairs when the connection is established, when an address comes back at either end, and
-/// some time after a failure. Either side, when it loses an address, closes its subflows and tells the peer; the acceptor
+/// some time after a subflow has failed or was closed by others. Either side, when it loses an address, closes its subflows and tells the peer; the acceptor
 /// announces an address that is back, again and again until there is a subflow to it.
 #[derive(Clone, Debug)]
 pub struct FullMesh {
@@ -80,6 +80,8 @@ struct PeerAddresses {
     by_id: BTreeMap<AddressId, IpAddr>,
     ports: BTreeMap<IpAddr, u16>,
     removed: BTreeSet<IpAddr>,
+    /// Announced, and no new subflow since.
+    unanswered: BTreeSet<IpAddr>,
 }
 
 impl PeerAddresses {
@@ -96,12 +98,14 @@ impl PeerAddresses {
         Some(address)
     }
 
-    fn announce(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) {
+    /// Says whether it was announced before, and nothing came of that.
+    fn announce(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) -> bool {
         self.by_id.insert(id, address);
         self.removed.remove(&address);
         if let Some(port) = port {
             self.ports.insert(address, port);
         }
+        !self.unanswered.insert(address)
     }
 }
 
@@ -173,7 +177,10 @@ impl FullMesh {
     ) {
         self.ids.learn(subflow.local.ip(), local_id);
         self.peer.by_id.insert(remote_id, subflow.remote.ip());
-        *self.state(subflow.pair()) = PairState::default();
+        self.peer.unanswered.remove(&subflow.remote.ip());
+        let state = self.state(subflow.pair());
+        state.opening = false;
+        state.retry_at = None;
     }
 
     /// Of several subflows on a pair the newest is known to work; the others date from before an address came back.
@@ -186,11 +193,11 @@ impl FullMesh {
         commands.extend(older.map(|subflow| Command::CloseSubflow { subflow }));
     }
 
-    fn subflow_closed(&mut self, now: Nanos, pair: AddressPair, by_error: bool) {
+    fn subflow_closed(&mut self, now: Nanos, pair: AddressPair) {
         self.state(pair).opening = false;
         if self.subflows.are_none() {
             self.try_all(now);
-        } else if by_error && self.subflows.count(pair) == 0 {
+        } else if self.subflows.count(pair) == 0 {
             self.try_again(now, pair);
         }
     }
@@ -205,7 +212,7 @@ impl FullMesh {
         }
     }
 
-    /// After an error; not if an address of the pair is gone, for then its return is waited for.
+    /// After a while; not if an address of the pair is gone, for then its return is waited for.
     fn try_again(&mut self, now: Nanos, pair: AddressPair) {
         if self.role == Role::Opener && self.is_usable(pair) {
             let state = self.state(pair);
@@ -263,8 +270,22 @@ impl FullMesh {
         }
     }
 
-    fn announced(&mut self, remote: IpAddr, commands: &mut Vec<Command>) {
+    fn announced(&mut self, remote: IpAddr, is_repeated: bool, commands: &mut Vec<Command>) {
         self.open_missing(|pair| pair.remote == remote, commands);
+        if is_repeated && self.role == Role::Opener && self.established {
+            self.replace(remote, commands);
+        }
+    }
+
+    /// Who announces an address again misses subflows to it: those that seem to be there were closed without a word that
+    /// arrived. New ones show it.
+    fn replace(&mut self, remote: IpAddr, commands: &mut Vec<Command>) {
+        for pair in self.pairs.clone() {
+            let is_concerned = pair.remote == remote && self.subflows.count(pair) > 0;
+            if is_concerned && self.is_usable(pair) && !self.state(pair).opening {
+                self.open(pair, commands);
+            }
+        }
     }
 
     fn removed(&mut self, id: AddressId) {
@@ -291,8 +312,8 @@ impl PathManager for FullMesh {
             Event::AddressUp(local) => self.address_up(now, local, commands),
             Event::Backup { .. } => {}
             Event::Announced { id, address, port } => {
-                self.peer.announce(id, address, port);
-                self.announced(address, commands);
+                let is_repeated = self.peer.announce(id, address, port);
+                self.announced(address, is_repeated, commands);
             }
             Event::Removed { id } => self.removed(id),
             Event::SubflowEstablished {
@@ -304,9 +325,7 @@ impl PathManager for FullMesh {
                 self.close_older(subflow, commands);
                 self.heard(now, subflow, commands);
             }
-            Event::SubflowClosed { subflow, by_error } => {
-                self.subflow_closed(now, subflow.pair(), by_error);
-            }
+            Event::SubflowClosed { subflow } => self.subflow_closed(now, subflow.pair()),
             Event::OpenFailed { pair } => self.try_again(now, pair),
         }
     }
@@ -406,6 +425,27 @@ mod tests {
     }
 
     #[test]
+    fn an_address_announced_again_gets_a_new_subflow_for_the_one_that_seems_to_be_there() {
+        let mut side = complete(2);
+        let subflow = tuple(2, 40_000);
+        let announced = Event::Announced {
+            id: 1,
+            address: subflow.remote.ip(),
+            port: None,
+        };
+        assert_eq!(side.tell(announced.clone()), []);
+        let expected = [(subflow.local.ip(), 1, remote_of(2))];
+        assert_eq!(opened(&side.tell(announced.clone())), expected);
+        assert_eq!(side.tell(announced), []);
+        let established = Event::SubflowEstablished {
+            subflow: tuple(2, 40_001),
+            local_id: 1,
+            remote_id: 1,
+        };
+        assert_eq!(side.tell(established), [Command::CloseSubflow { subflow }]);
+    }
+
+    #[test]
     fn before_it_is_established_nothing_is_opened() {
         let mut side = opener(3);
         assert_eq!(side.tell(Event::AddressUp(tuple(2, 0).local.ip())), []);
@@ -430,8 +470,7 @@ mod tests {
             side.tell(Event::AddressDown(local)),
             [Command::Remove { id: 1 }, Command::CloseSubflow { subflow }]
         );
-        let by_error = false;
-        assert_eq!(side.tell(Event::SubflowClosed { subflow, by_error }), []);
+        assert_eq!(side.tell(Event::SubflowClosed { subflow }), []);
         assert_eq!(
             opened(&side.tell(Event::AddressUp(local))),
             [(local, 1, remote_of(2))]
@@ -448,10 +487,7 @@ mod tests {
             commands,
             [Command::Remove { id: 0 }, Command::CloseSubflow { subflow }]
         );
-        side.tell(Event::SubflowClosed {
-            subflow,
-            by_error: false,
-        });
+        side.tell(Event::SubflowClosed { subflow });
         assert_eq!(
             opened(&side.tell(Event::AddressUp(local))),
             [(local, 0, remote_of(1))]
@@ -463,13 +499,7 @@ mod tests {
         let mut side = complete(2);
         side.tell(Event::Removed { id: 1 });
         let subflow = tuple(2, 40_000);
-        assert_eq!(
-            side.tell(Event::SubflowClosed {
-                subflow,
-                by_error: true
-            }),
-            []
-        );
+        assert_eq!(side.tell(Event::SubflowClosed { subflow }), []);
         assert_eq!(side.wait(), None);
         let announced = Event::Announced {
             id: 5,
@@ -500,23 +530,26 @@ mod tests {
     }
 
     #[test]
-    fn success_forgets_former_failures() {
+    fn what_does_not_last_is_tried_less_and_less_often() {
         let mut side = opener(2);
         side.tell(Event::Established);
         let subflow = tuple(2, 40_000);
-        for _ in 0..3 {
-            side.tell(Event::SubflowClosed {
-                subflow,
-                by_error: true,
-            });
-            assert_eq!(side.wait(), Some(100_000_000));
+        let (local_id, remote_id) = (1, 1);
+        let established = Event::SubflowEstablished {
+            subflow,
+            local_id,
+            remote_id,
+        };
+        for wait_ms in [100, 200, 400] {
+            side.tell(established.clone());
+            side.tell(Event::SubflowClosed { subflow });
+            assert_eq!(side.wait(), Some(wait_ms * 1_000_000));
             side.expire();
-            side.tell(Event::SubflowEstablished {
-                subflow,
-                local_id: 1,
-                remote_id: 1,
-            });
         }
+        side.tell(established);
+        side.pass(61_000_000_000);
+        side.tell(Event::SubflowClosed { subflow });
+        assert_eq!(side.wait(), Some(100_000_000));
     }
 
     #[test]
@@ -577,12 +610,8 @@ mod tests {
         let mut side = acceptor(2);
         side.tell(Event::Established);
         let [initial, further] = [1, 2].map(|link| tuple(link, 40_000));
-        let by_error = false;
         side.tell(Event::AddressDown(initial.local.ip()));
-        side.tell(Event::SubflowClosed {
-            subflow: initial,
-            by_error,
-        });
+        side.tell(Event::SubflowClosed { subflow: initial });
         assert_eq!(side.tell(Event::AddressUp(initial.local.ip())), []);
         assert_eq!(side.wait(), None);
         let (id, address) = (1, initial.local.ip());
@@ -610,8 +639,7 @@ mod tests {
                 side.tell(Event::AddressDown(address)),
                 [Command::Remove { id: 0 }, Command::CloseSubflow { subflow }]
             );
-            let by_error = false;
-            side.tell(Event::SubflowClosed { subflow, by_error });
+            side.tell(Event::SubflowClosed { subflow });
             let expected = [Command::Announce { id: 2, address }];
             assert_eq!(side.tell(Event::AddressUp(address)), expected);
             side.tell(Event::SubflowEstablished {
@@ -638,10 +666,7 @@ mod tests {
         let expected = [Command::SetBackup { subflow, backup }];
         assert_eq!(side.tell(Event::Backup { local, on: true }), expected);
         side.tell(Event::AddressDown(local));
-        side.tell(Event::SubflowClosed {
-            subflow,
-            by_error: false,
-        });
+        side.tell(Event::SubflowClosed { subflow });
         let commands = side.tell(Event::AddressUp(local));
         assert!(matches!(
             commands[..],

@@ -136,8 +136,6 @@ pub enum Event {
     SubflowClosed {
         /// Which; it may be the initial one.
         subflow: FourTuple,
-        /// Whether it ended by an error (reset, timeout) and not by agreement or by this side's command.
-        by_error: bool,
     },
     /// A command to open a subflow was refused at once.
     OpenFailed {
