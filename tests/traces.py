@@ -43,7 +43,7 @@ class Traces:
             interfaces=frozenset(name for _, name in socket.if_nameindex()),
             mounts=frozenset(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
             named_namespaces=frozenset(map(str, NAMED_NAMESPACES.glob("*"))),
-            cgroups=frozenset(directory for directory, _, _ in os.walk(CGROUPS)),
+            cgroups=frozenset(directory for directory, _, _ in os.walk(CGROUPS) if "mptcplab" in directory),
         )
 
     def beyond(self, before: Traces) -> dict[str, set[str]]:
