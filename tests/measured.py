@@ -58,7 +58,7 @@ class Measured:
 
     def event(self, name: str) -> Json:
         """An event as it happened."""
-        return next(event for event in self.record["events"] if event["id"] == name)
+        return next(event for event in self.record["result"]["events"] if event["id"] == name)
 
     def bytes_between(self, entity: str, begin_s: float, end_s: float, metric: str = "bytes_received") -> float:
         """By how much a counter grew from one sample to another."""
@@ -95,7 +95,7 @@ def measured_member(member: Any, directory: Path) -> Measured:
 
 
 def _check_what_always_holds(found: Measured) -> None:
-    for event in found.record["events"]:
+    for event in found.record["result"]["events"]:
         assert event["actual_ns"] >= event["asked_ns"], event
     duration_s = found.record["result"]["end_ns"] / S
     for described in found.data.resolved["links"]:

@@ -18,10 +18,10 @@ S = 1_000_000_000
 INTERFACES = (
     TWO_LINKS
     + """
-flows: {{bulk: {{from: client, to: server, app: bulk, path_manager: {manager}}}}}
+flows: {bulk: {from: client, to: server, app: bulk, path_manager: MANAGER}}
 events:
-  - {{id: down, at: 1s, down: client.eth2}}
-  - {{id: up, at: 2s, up: client.eth2}}
+  - {id: down, at: 1s, down: client.eth2}
+  - {id: up, at: 2s, up: client.eth2}
 duration: 4s
 """
 )
@@ -29,7 +29,7 @@ duration: 4s
 
 @pytest.fixture(scope="module", params=["full_mesh", "kernel_endpoints"])
 def interface_down(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Measured:
-    return measured(INTERFACES.format(manager=request.param), tmp_path_factory.mktemp(request.param))
+    return measured(INTERFACES.replace("MANAGER", request.param), tmp_path_factory.mktemp(request.param))
 
 
 def path_manager(found: Measured) -> str:
@@ -90,7 +90,7 @@ duration: 4s
 """,
         tmp_path,
     )
-    cut, back = (event["actual_ns"] / S for event in found.record["events"])
+    cut, back = (event["actual_ns"] / S for event in found.record["result"]["events"])
     assert back - cut >= 0.9
     assert found.data.samples.last("interfaces.client.eth2", "up") == 1
     assert found.link("two", "forward")["dropped_link_down"] > 10

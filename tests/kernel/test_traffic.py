@@ -86,7 +86,7 @@ def test_requests_and_responses_take_a_round_trip_and_more(tmp_path: Path) -> No
         TWO_LINKS
         + """
 flows:
-  few: {from: client, to: server, transport: tcp, app: {request_response: {request: 200B, response: 4kB, count: 10}}, primary: two}
+  few: {from: client, to: server, transport: tcp, app: {request_response: {request: 200B, response: 4kB, count: 20}}, primary: two}
   many: {from: client, to: server, transport: mptcp, app: {request_response: {request: 200B, response: 4kB}}}
   short: {from: client, to: server, transport: tcp, app: {short_flows: {bytes: 8kB, every: 200ms}}, primary: one}
 duration: 2s
@@ -94,11 +94,11 @@ duration: 2s
         tmp_path,
     )
     few, many, short = (found.data.units.of(flow) for flow in ("few", "many", "short"))
-    assert len(few) == 10
+    assert len(few) == 20
     assert few.delays_s.min() >= 0.04
     assert len(many) > 3
     assert many.delays_s.min() >= 0.02
-    assert 3 < len(short) <= 10
+    assert len(short) > 1
     assert short.delays_s.min() >= 0.02
     assert found.record["metrics"]["flows.few"]["delay_p50_s"] >= 0.04
 
