@@ -797,14 +797,45 @@ fn a_connection_outlives_its_last_subflow_at_either_end() {
             eventually("none is left", || lab.subflows(host, 5001).is_empty());
             lab.up(host, 1);
             lab.up(host, 2);
-            eventually("both are back", || {
-                lab.subflows("client", 5001) == turned(&lab.subflows("server", 5001))
-                    && lab.links_used(5001) == every_link_once(2)
-            });
+            eventually("both are back", || is_complete(&lab, 2));
             drop(connection);
             managed.finish();
         }
     }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_removal_that_is_lost_is_made_up_for() {
+    for link in [1, 2] {
+        let lab = Lab::new(2);
+        let mut described = description(2, 0, &[named("full_mesh")]);
+        turn(&mut described);
+        let mut managed = lab.start(&described);
+        let connection = Connection::open(&lab, 1, 5001, true);
+        eventually("two subflows", || {
+            managed.count("server", What::SubflowEstablished) == 1
+        });
+        let other = address("server", 3 - link);
+        let rule = format!("from {other} blackhole priority 1");
+        lab.at("server", &format!("ip rule add {rule}"));
+        lab.down("server", link);
+        eventually("the server has told", || {
+            managed.count("server", What::SubflowClosed) == 1
+        });
+        lab.at("server", &format!("ip rule del {rule}"));
+        assert_eq!(managed.count("client", What::RemovalReceived), 0);
+        lab.up("server", link);
+        eventually("both are back", || is_complete(&lab, 2));
+        drop(connection);
+        managed.finish();
+    }
+}
+
+/// Whether every link has one subflow, and both ends the same ones.
+fn is_complete(lab: &Lab, links: u8) -> bool {
+    lab.links_used(5001) == every_link_once(links)
+        && lab.subflows("client", 5001) == turned(&lab.subflows("server", 5001))
 }
 
 fn turned(ends: &BTreeSet<(String, String)>) -> BTreeSet<(String, String)> {
