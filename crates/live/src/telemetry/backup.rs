@@ -134,7 +134,8 @@ impl HostBackups {
         let request = InetRequest {
             family,
             protocol: IPPROTO_TCP,
-            extensions: ExtensionFlags::empty(),
+            // Only with this one does the kernel tell what stands above TCP.
+            extensions: ExtensionFlags::INFO,
             states: StateFlags::ESTABLISHED | StateFlags::FIN_WAIT1 | StateFlags::CLOSE_WAIT,
             socket_id,
         };

@@ -76,7 +76,7 @@ impl Telemetry {
         }
         if self
             .backups_at
-            .is_none_or(|last| now - last >= BACKUP_EVERY_NS)
+            .is_none_or(|last| now.saturating_sub(last) >= BACKUP_EVERY_NS)
         {
             self.backups.update();
             self.backups_at = Some(now);

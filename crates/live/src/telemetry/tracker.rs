@@ -304,7 +304,9 @@ impl Tracker {
             };
             *total = total.zip(connection.bytes).map(|(sum, bytes)| sum + bytes);
             sum.reinjected_bytes += connection.reinjected_bytes;
-            sum.connections.push(connection.state());
+            if connection.seen_ns == self.now {
+                sum.connections.push(connection.state());
+            }
         }
         let mut windows: BTreeMap<u64, u64> = BTreeMap::new();
         for place in &self.open {

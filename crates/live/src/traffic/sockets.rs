@@ -119,13 +119,12 @@ fn bound_datagrams(address: SocketAddr) -> Result<OwnedFd, LiveError> {
     datagrams(address).map_err(LiveError::while_(doing))
 }
 
-/// A socket that sends datagrams from one address to another.
+/// A socket that sends datagrams from one address, also before the host has it.
 ///
 /// # Errors
 /// The system refuses.
-pub(super) fn datagram_sender(addresses: Addresses) -> Result<OwnedFd, LiveError> {
-    datagrams(SocketAddr::new(addresses.source, 0))
-        .map_err(LiveError::while_("making a UDP socket"))
+pub(super) fn datagram_sender(source: IpAddr) -> Result<OwnedFd, LiveError> {
+    datagrams(SocketAddr::new(source, 0)).map_err(LiveError::while_("making a UDP socket"))
 }
 
 fn datagrams(address: SocketAddr) -> io::Result<OwnedFd> {
