@@ -28,7 +28,10 @@ class Run:
         """
 
     def inject(self, action: str) -> str:
-        """Carry out an action (JSON) now; the event as recorded (JSON): id, parent, asked_ns, actual_ns, injected, action."""
+        """Carry out an action (JSON) now; the event as recorded (JSON).
+
+        Keys: id, parent, asked_ns, actual_ns, injected, action.
+        """
 
     def latest(self) -> dict[str, dict[str, float]]:
         """Entity to metric to value, as of the last sample."""
@@ -60,11 +63,11 @@ class LiveRun(Run):
         refuses or the network is not as described.
         """
 
-def live_capabilities() -> list[tuple[str, bool, str]]:
-    """As ``capabilities``, of this machine in real time. Only on Linux."""
+def live_capabilities(*, on_any_machine: bool = False) -> list[tuple[str, bool, str]]:
+    """As ``capabilities``, in real time on this machine, or on any with a mainline kernel of today. Only on Linux."""
 
 def live_check(resolved: str, *, on_any_machine: bool = False) -> list[tuple[str, str]]:
-    """As ``check``, for a run in real time on this machine, or on any with a mainline kernel of today. Only on Linux."""
+    """As ``check``, in real time: on this machine, or on any with a mainline kernel of today. Only on Linux."""
 
 def read_table(path: str | PathLike[str]) -> dict[str, Any]:
     """A table whole, from .parquet or from .arrows, of which all complete batches are read if it was cut off.

@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mptcplab.backends import backend, feature_of
+from mptcplab.backends import all_on_any_machine, feature_of
+from mptcplab.backends.preferences import first_choices
 from mptcplab.errors import SpecError
 from mptcplab.experiment import members
 from mptcplab.recorded import Recorded
@@ -16,6 +17,7 @@ from mptcplab.recorded import Recorded
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from mptcplab.backends import Backend
     from mptcplab.experiment import Member
 
 PAPERS = Path(__file__).parent / "papers"
@@ -57,7 +59,7 @@ def catalogue(paper: str | None = None, changes: Mapping[str, str] | None = None
 
 
 def listing(spec: str | None = None) -> list[Entry]:
-    """What ``list --json`` has of each experiment: id, title, and what the simulator still lacks to run it."""
+    """What ``list --json`` has of each experiment: id, title, back-ends that can run it, and what is missing if none."""
     if spec is not None and _is_path(spec):
         return [entry_of(member) for member in find(spec)]
     entries: list[Entry] = json.loads(INDEX.read_text(encoding="utf-8"))
@@ -68,10 +70,17 @@ def listing(spec: str | None = None) -> list[Entry]:
 
 
 def entry_of(member: Member | Recorded) -> Entry:
-    """The entry of one experiment; it is resolved for that."""
-    missing = backend("sim").check(member.resolve().data)
-    features = dict.fromkeys(feature_of(where) for where, _ in missing)
-    return {"id": member.name, "title": member.title, "missing": list(features)}
+    """The entry of one experiment, which is resolved for that: which back-ends can run it, and what all others lack."""
+    resolved = member.resolve().data
+    missing = {backend.name: _missing(resolved, backend) for backend in all_on_any_machine()}
+    able = [name for name, features in missing.items() if not features]
+    return {"id": member.name, "title": member.title, "on": able, "missing": min(missing.values(), key=len)}
+
+
+def _missing(resolved: dict[str, Any], backend: Backend) -> list[str]:
+    choice = first_choices(resolved, [backend])
+    missing = [*choice.missing, *backend.check(choice.experiment)]
+    return list(dict.fromkeys(feature_of(where) for where, _ in missing))
 
 
 def _natural_order(name: str) -> list[str | int]:

@@ -48,7 +48,7 @@ fn once(experiment: &Experiment) -> [Duration; 3] {
     let up = begun.elapsed();
     let folder = std::env::temp_dir();
     let emulator = Emulator::start(experiment, 1, devices, &folder, Clock::start());
-    let emulator = emulator.expect("there is memory for it");
+    let mut emulator = emulator.expect("there is memory for it");
     hosts.verify(experiment).expect("built as described");
     let verified = begun.elapsed();
     let begun = Instant::now();

@@ -198,11 +198,23 @@ impl Kernel {
     }
 }
 
+/// All that a description can ask for, as this machine and this user have it or not.
+pub fn capabilities() -> Vec<Capability> {
+    let mut table = Kernel::of_this_machine().capabilities();
+    let privileges = obstacle().map(|missing| missing.why.into());
+    table.push(Capability {
+        feature: "privileges".into(),
+        missing_because: privileges,
+    });
+    table
+}
+
 /// Everything in a valid experiment that cannot be run on this machine; empty if it can.
 pub fn check(experiment: &Experiment) -> Vec<Missing> {
-    let mut missing = obstacles();
-    missing.extend(Kernel::of_this_machine().check(experiment));
-    missing
+    let obstacle = obstacle().into_iter();
+    obstacle
+        .chain(Kernel::of_this_machine().check(experiment))
+        .collect()
 }
 
 /// What cannot be done of an action that comes up while an experiment runs.
@@ -212,16 +224,15 @@ pub(crate) fn check_action(experiment: &Experiment, action: &Action) -> Vec<Miss
 }
 
 /// What stands in the way of any run.
-fn obstacles() -> Vec<Missing> {
+fn obstacle() -> Option<Missing> {
     let needed = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN;
     let effective = capabilities_of(None).map(|sets| sets.effective);
     let is_privileged = effective.is_ok_and(|effective| effective.contains(needed));
-    let privileges = (!is_privileged).then(|| Missing {
+    (!is_privileged).then(|| Missing {
         feature: "privileges".to_owned(),
         why: "network namespaces and link emulation need root: use `sudo mptcplab run ..`, or --on sim"
             .to_owned(),
-    });
-    privileges.into_iter().collect()
+    })
 }
 
 fn named(kind: &str, name: &str, missing_because: Option<Cow<'static, str>>) -> Capability {

@@ -21,7 +21,7 @@ mod sys;
 pub mod telemetry;
 pub mod traffic;
 
-pub use capabilities::{Kernel, check};
+pub use capabilities::{Kernel, capabilities, check};
 pub use clock::Clock;
 pub use device::Device;
 pub use emulator::{

@@ -4,6 +4,7 @@
 use std::fs;
 use std::net::UdpSocket;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use live::{Clock, Device, Emulator, Hosts, LiveError, Tables};
 use netlab::resolved::{Action, Experiment, LinkDownBy};
@@ -333,6 +334,33 @@ fn every_path_that_is_as_described_is_verified() {
         let description = described(name);
         verify(&description, &description, None).unwrap();
     }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_host_answers_for_an_address_of_another_of_its_interfaces() {
+    let mut description = described("eight-links");
+    let mut path = description["flows"][0]["paths"][0].clone();
+    path["remote"] = json!("server.eth2");
+    let paths = description["flows"][0]["paths"].as_array_mut().unwrap();
+    paths.insert(0, path);
+    verify(&description, &description, None).unwrap();
+}
+
+#[test]
+#[ignore = "needs root"]
+fn hosts_without_traffic_send_nothing() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = read(&described("router-and-switch"));
+    let (mut hosts, devices) = Hosts::build(&experiment).unwrap();
+    let emulator = Emulator::start(&experiment, 1, devices, folder.path(), Clock::start()).unwrap();
+    hosts.verify(&experiment).unwrap();
+    emulator.restart(Clock::start()).unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let state = emulator.state().unwrap();
+    let sent: Vec<u64> = state.interfaces.iter().map(|state| state.sent).collect();
+    assert_eq!(sent, vec![0; experiment.interfaces.len()]);
 }
 
 #[test]

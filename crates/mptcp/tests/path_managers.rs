@@ -24,6 +24,8 @@ enum Incident {
     Backup(usize, u8, bool),
     /// From now on, announcements are lost, or not.
     Deafen(bool),
+    /// From now on, nobody hears of a subflow that the other side has closed on a link that was down, or they do.
+    Mute(bool),
     Wait(Nanos),
 }
 
@@ -37,6 +39,7 @@ fn incidents() -> impl Strategy<Value = Vec<Incident>> {
         (link.clone(), any::<bool>()).prop_map(|(link, on)| Incident::Refuse(link, on)),
         (side, link, any::<bool>()).prop_map(|(side, link, on)| Incident::Backup(side, link, on)),
         any::<bool>().prop_map(Incident::Deafen),
+        any::<bool>().prop_map(Incident::Mute),
         (0..5_000_000_000_u64).prop_map(Incident::Wait),
     ];
     prop::collection::vec(incident, 0..40)
@@ -73,8 +76,9 @@ struct World {
     is_backup: BTreeSet<FourTuple>,
     pending: VecDeque<(usize, Event)>,
     is_deaf: bool,
+    is_mute: bool,
     /// Subflows that only this side still has, because the other could not tell; it hears when the link works again.
-    left_over: BTreeSet<(usize, FourTuple)>,
+    left_over: BTreeMap<(usize, FourTuple), [AddressId; 2]>,
     next_port: u16,
 }
 
@@ -115,7 +119,8 @@ impl World {
             is_backup: BTreeSet::new(),
             pending: VecDeque::from([(0, Event::Established), (1, Event::Established)]),
             is_deaf: false,
-            left_over: BTreeSet::new(),
+            is_mute: false,
+            left_over: BTreeMap::new(),
             next_port: 40_001,
         };
         world.settle();
@@ -139,7 +144,7 @@ impl World {
                 let of_link = |subflow: &&FourTuple| link_of(subflow.pair()) == link;
                 let found = self.subflows.keys().find(of_link).copied();
                 if let Some(subflow) = found {
-                    self.close(subflow, true);
+                    self.close(subflow);
                 }
             }
             Incident::Refuse(link, true) => drop(self.refused.insert(link)),
@@ -153,6 +158,7 @@ impl World {
                 self.tell(side, Event::Backup { local, on });
             }
             Incident::Deafen(is_deaf) => self.is_deaf = is_deaf,
+            Incident::Mute(is_mute) => self.is_mute = is_mute,
             Incident::Wait(wait_ns) => self.wait_until(self.now + wait_ns),
         }
         self.settle();
@@ -206,10 +212,10 @@ impl World {
                 Command::CloseSubflow { subflow } => {
                     self.close_at(side, subflow);
                 }
-                Command::Remove { id } => self.remove(side, id),
+                Command::Remove { id, .. } => self.remove(side, id),
                 Command::Announce { id, address } => {
                     assert_ne!(id, 0, "ID 0 cannot be announced");
-                    let has_left_over = self.left_over.iter().any(|(whose, _)| *whose == side);
+                    let has_left_over = self.left_over.keys().any(|(whose, _)| *whose == side);
                     let is_heard = !self.subflows.is_empty();
                     assert!(is_heard || has_left_over, "there is no way to tell");
                     if is_heard && !self.is_deaf {
@@ -219,7 +225,7 @@ impl World {
                 }
                 Command::SetBackup { subflow, backup } => {
                     let seen = if side == 0 { subflow } else { turned(subflow) };
-                    let is_left_over = self.left_over.contains(&(side, subflow));
+                    let is_left_over = self.left_over.contains_key(&(side, subflow));
                     let is_there = is_left_over || self.subflows.contains_key(&seen);
                     assert!(is_there, "{subflow:?} is not there");
                     match backup {
@@ -248,8 +254,7 @@ impl World {
         };
         self.next_port = self.next_port.checked_add(1).unwrap_or(10_000);
         if self.refused.contains(&link) || !self.up[1].contains(&link) {
-            let by_error = true;
-            return self.tell(0, Event::SubflowClosed { subflow, by_error });
+            return self.tell(0, Event::SubflowClosed { subflow });
         }
         let free = (1..).find(|id| !self.given.values().any(|taken| taken == id));
         let remote_id = *self.given.entry(remote.ip()).or_insert(free.unwrap());
@@ -273,43 +278,44 @@ impl World {
     }
 
     /// Both ends know that it is closed.
-    fn close(&mut self, subflow: FourTuple, by_error: bool) {
+    fn close(&mut self, subflow: FourTuple) {
         if self.subflows.remove(&subflow).is_some() {
             for (side, subflow) in [(0, subflow), (1, turned(subflow))] {
-                self.tell(side, Event::SubflowClosed { subflow, by_error });
+                self.tell(side, Event::SubflowClosed { subflow });
             }
         }
     }
 
     /// One end closes it; the other hears of it if the link works.
     fn close_at(&mut self, side: usize, subflow: FourTuple) {
-        let by_error = false;
-        self.tell(side, Event::SubflowClosed { subflow, by_error });
+        self.tell(side, Event::SubflowClosed { subflow });
         let seen = if side == 0 { subflow } else { turned(subflow) };
-        if self.left_over.remove(&(side, subflow)) || self.subflows.remove(&seen).is_none() {
+        if self.left_over.remove(&(side, subflow)).is_some() {
             return;
         }
+        let Some(ids) = self.subflows.remove(&seen) else {
+            return;
+        };
         let (peer, of_peer) = (1 - side, turned(subflow));
         let link = link_of(subflow.pair());
         if self.up.iter().all(|up| up.contains(&link)) {
             let subflow = of_peer;
-            self.tell(peer, Event::SubflowClosed { subflow, by_error });
+            self.tell(peer, Event::SubflowClosed { subflow });
         } else {
-            self.left_over.insert((peer, of_peer));
+            self.left_over.insert((peer, of_peer), ids);
         }
     }
 
     /// What one side still has is reset by the other, once the link works.
     fn clear_left_over(&mut self, link: u8) {
-        if !self.up.iter().all(|up| up.contains(&link)) {
+        if self.is_mute || !self.up.iter().all(|up| up.contains(&link)) {
             return;
         }
-        let concerned = self.left_over.iter().copied();
+        let concerned = self.left_over.keys().copied();
         let concerned = concerned.filter(|(_, subflow)| link_of(subflow.pair()) == link);
         for (side, subflow) in concerned.collect::<Vec<_>>() {
             self.left_over.remove(&(side, subflow));
-            let by_error = subflow.local.port().is_multiple_of(2);
-            self.tell(side, Event::SubflowClosed { subflow, by_error });
+            self.tell(side, Event::SubflowClosed { subflow });
         }
     }
 
@@ -320,9 +326,15 @@ impl World {
         }
         let peer = 1 - side;
         self.tell(peer, Event::Removed { id });
+        let left_over = self.left_over.iter();
+        let left_over = left_over.filter(|((whose, _), ids)| *whose == peer && ids[side] == id);
+        for (_, subflow) in left_over.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.left_over.remove(&(peer, subflow));
+            self.tell(peer, Event::SubflowClosed { subflow });
+        }
         let concerned = self.subflows.iter().filter(|(_, ids)| ids[side] == id);
         for subflow in concerned.map(|(subflow, _)| *subflow).collect::<Vec<_>>() {
-            self.close(subflow, false);
+            self.close(subflow);
         }
     }
 
@@ -336,6 +348,13 @@ impl World {
             }
         }
         self.wait_until(self.now + 60_000_000_000);
+        if self.subflows.is_empty() {
+            // What is left over notices in the end, by its own timeouts.
+            self.is_mute = false;
+            (1..=LINKS).for_each(|link| self.clear_left_over(link));
+            self.settle();
+            self.wait_until(self.now + 60_000_000_000);
+        }
     }
 
     fn links(&self) -> Vec<u8> {

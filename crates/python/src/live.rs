@@ -68,14 +68,20 @@ impl LiveRun {
     }
 }
 
-/// All that a description can ask for: (feature, whether this machine has it, why not).
+/// All that a description can ask for: (feature, whether it is there, why not). Of this machine, or of any with a
+/// mainline kernel of today.
 #[pyfunction]
-pub(crate) fn live_capabilities() -> Vec<(String, bool, String)> {
-    as_rows(&Kernel::of_this_machine().capabilities())
+#[pyo3(signature = (*, on_any_machine = false))]
+pub(crate) fn live_capabilities(on_any_machine: bool) -> Vec<(String, bool, String)> {
+    as_rows(&if on_any_machine {
+        Kernel::of_mainline().capabilities()
+    } else {
+        live::capabilities()
+    })
 }
 
-/// What cannot be run of a resolved experiment: (feature, why), empty if all can. On this machine, or on any that has
-/// a mainline kernel of today.
+/// What cannot be run of a resolved experiment: (feature, why), empty if all can. On this machine, or on any with a
+/// mainline kernel of today.
 ///
 /// Raises ValueError if the JSON is not of the schema.
 #[pyfunction]

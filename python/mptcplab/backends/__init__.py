@@ -16,7 +16,7 @@ from mptcplab.errors import Unsupported, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Every back-end and the module that has it as ``BACKEND``.
+#: Every back-end and the module that has it as ``BACKEND``, and as ``ON_ANY_MACHINE`` what it can do elsewhere.
 BACKENDS: dict[str, str] = {"sim": "mptcplab.backends.sim", "kernel": "mptcplab.backends.kernel"}
 
 #: Back-ends of the design that are still to come, and what they wait for.
@@ -102,3 +102,8 @@ def backend(name: str) -> Backend:
             name, [("the back-end itself", f"not in this version, it waits for {ANNOUNCED[name]}; use --on sim")]
         )
     raise UsageError(f"no back-end is called {name!r}; allowed: {', '.join(BACKENDS)}")
+
+
+def all_on_any_machine() -> list[Backend]:
+    """Every back-end as it is on a machine that has all that it needs; for ``check`` and ``probe`` only."""
+    return [import_module(module).ON_ANY_MACHINE for module in BACKENDS.values()]

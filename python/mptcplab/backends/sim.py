@@ -67,3 +67,4 @@ class Simulator:
 
 
 BACKEND = Simulator()
+ON_ANY_MACHINE = BACKEND

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: The back-end that runs what no ``--on`` is said for.
+DEFAULT = "sim"
 
 EXAMPLE = "Example: mptcplab list alenazi2019"
 
@@ -25,5 +31,13 @@ def command(
         return
     width = max(len(entry["id"]) for entry in entries)
     for entry in entries:
-        waits = f"  [dim](waits for {escape(', '.join(entry['missing']))})[/]" if entry["missing"] else ""
-        RESULTS.print(f"{escape(entry['id']):<{width}}  {escape(entry['title'])}{waits}", soft_wrap=True)
+        RESULTS.print(f"{escape(entry['id']):<{width}}  {escape(entry['title'])}{_remark(entry)}", soft_wrap=True)
+
+
+def _remark(entry: Mapping[str, Any]) -> str:
+    """How to run it, unless it runs by itself."""
+    from rich.markup import escape
+
+    if entry["missing"]:
+        return f"  [dim](waits for {escape(', '.join(entry['missing']))})[/]"
+    return "" if DEFAULT in entry["on"] else f"  [dim](--on {' or '.join(entry['on'])})[/]"

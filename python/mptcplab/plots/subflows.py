@@ -82,9 +82,11 @@ def timeline(run: RunData) -> Drawing | None:
     (plot,) = axes.flat
     places = {lane.label: len(shown) - 1 - index for index, lane in enumerate(shown)}
     drawn = dict.fromkeys(kind for lane in shown for kind in _draw_lane(plot, run, lane, places[lane.label]))
-    told = _draw_path_events(
-        plot, run, flow, {s.addresses: places[lane.label] for lane in shown for s in lane.subflows}
-    )
+    of_pairs: dict[frozenset[str], float] = {
+        subflow.addresses: places[lane.label] for lane in shown for subflow in lane.subflows
+    }
+    if _draw_path_events(plot, run, flow, of_pairs):
+        drawn["path manager"] = None
     plot.set_yticks(list(places.values()), list(places), color=INK)
     plot.set(xlim=(0, run.end_s), ylim=(-0.7, len(shown) - 0.3), xlabel=TIME)
     plot.grid(visible=False, axis="y")

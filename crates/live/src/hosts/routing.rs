@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use netlab::resolved::{Experiment, Flow, HopDirection, Path};
+use netlab::resolved::{Experiment, Flow, HopDirection, Layer, Path};
 
 use super::addresses::{Family, Layout, PlaceKind};
 use crate::LiveError;
@@ -27,7 +27,7 @@ pub(super) struct Step {
     pub(super) port: usize,
     /// Index of the interface at which they arrive, behind switches if there are some.
     pub(super) arrival: usize,
-    /// That interface's address, unless it is the destination.
+    /// That interface's address, where frames have to be sent to it and it is not the destination.
     pub(super) gateway: Option<IpAddr>,
 }
 
@@ -151,10 +151,13 @@ fn add(
     };
     for (port, arrival) in way.steps(layout) {
         let place = layout.ports[port].place;
+        // A link of layer 3 has but one other end.
+        let needs_gateway =
+            layout.ports[port].layer == Layer::Two && address(arrival) != Some(destination);
         let step = Step {
             port,
             arrival,
-            gateway: address(arrival).filter(|gateway| *gateway != destination),
+            gateway: needs_gateway.then(|| address(arrival)).flatten(),
         };
         let routes = &mut places[place];
         let table = routes.table_of(source, way.source);
@@ -172,7 +175,11 @@ fn add(
             step,
             source: is_host.then_some(source),
         };
-        routes.main.entry(destination).or_insert(main);
+        let known = routes.main.entry(destination).or_insert(main);
+        // IPv6 refuses gateways to which the main table leads by another interface.
+        if known.step.gateway.is_some() && step.gateway.is_none() {
+            *known = main;
+        }
     }
     Ok(())
 }

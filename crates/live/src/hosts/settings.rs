@@ -20,6 +20,8 @@ pub(super) type Setting = (&'static str, String);
 const RECEIVE_BUFFER_BYTES: (u64, u64) = (4096, 131_072);
 const SEND_BUFFER_BYTES: (u64, u64) = (4096, 16_384);
 
+const A_DAY_MS: &str = "86400000";
+
 /// Settings that are not written, but belong into the record of a run.
 const RECORDED: [&str; 12] = [
     "net.ipv4.tcp_congestion_control",
@@ -77,6 +79,15 @@ pub(super) fn settings_for(kind: PlaceKind, host: Option<&Host>) -> Vec<Setting>
         ("net.ipv6.conf.default.router_solicitations", "0"),
         ("net.ipv6.conf.default.accept_dad", "0"),
         ("net.ipv6.conf.default.addr_gen_mode", "1"),
+        // What groups an interface is in is reported once, not again within the next second: the next time is up to a day later.
+        (
+            "net.ipv6.conf.default.mldv1_unsolicited_report_interval",
+            A_DAY_MS,
+        ),
+        (
+            "net.ipv6.conf.default.mldv2_unsolicited_report_interval",
+            A_DAY_MS,
+        ),
         // IPv4 addresses stay when an interface goes down; so do these.
         ("net.ipv6.conf.all.keep_addr_on_down", "1"),
     ]);

@@ -1,12 +1,13 @@
 //! Datagrams at a constant rate over UDP.
 
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use netlab::time::Nanos;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendFlags, recv, sendto};
 
 use super::pacing::Pace;
 use super::record::{FlowRecord, Journal};
@@ -32,9 +33,9 @@ pub(super) enum Sent {
     Never(Errno),
 }
 
-/// Sends a datagram on a connected socket.
-pub(super) fn send_datagram(socket: BorrowedFd<'_>, datagram: &[u8]) -> Sent {
-    match send(socket, datagram, SendFlags::NOSIGNAL) {
+/// Sends a datagram. The socket is not connected: that would need a route when it is made.
+pub(super) fn send_datagram(socket: BorrowedFd<'_>, datagram: &[u8], target: SocketAddr) -> Sent {
+    match sendto(socket, datagram, SendFlags::NOSIGNAL, &target) {
         Ok(_) => Sent::Yes,
         Err(Errno::AGAIN | Errno::INTR) => Sent::MustWait,
         Err(error @ (Errno::MSGSIZE | Errno::BADF | Errno::FAULT)) => Sent::Never(error),
@@ -64,6 +65,7 @@ impl Datagram {
 pub(super) struct DatagramSender {
     flow: Arc<FlowRecord>,
     socket: OwnedFd,
+    target: SocketAddr,
     pace: Pace,
     /// How many; `None` is without end.
     count: Option<u64>,
@@ -72,10 +74,10 @@ pub(super) struct DatagramSender {
 }
 
 impl DatagramSender {
-    /// The socket is connected to the receiver.
     pub(super) fn new(
         flow: Arc<FlowRecord>,
         socket: OwnedFd,
+        target: SocketAddr,
         pace: Pace,
         count: Option<u64>,
     ) -> Self {
@@ -83,6 +85,7 @@ impl DatagramSender {
             datagram: Datagram::new(pace.piece_bytes as u32),
             flow,
             socket,
+            target,
             pace,
             count,
             sent: 0,
@@ -114,7 +117,8 @@ impl Task for DatagramSender {
                 number: self.sent,
                 sent_ns: now,
             };
-            match send_datagram(self.socket.as_fd(), self.datagram.with(header)) {
+            let datagram = self.datagram.with(header);
+            match send_datagram(self.socket.as_fd(), datagram, self.target) {
                 Sent::Yes => {}
                 Sent::MustWait => return Some(Wait::writable()),
                 Sent::Never(error) => {

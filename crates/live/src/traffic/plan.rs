@@ -8,7 +8,6 @@ use netlab::resolved::{Application, Experiment, Flow, FlowEnd, Interface, Path, 
 use netlab::rng::Generator;
 use netlab::samples::Unit;
 use netlab::time::Nanos;
-use rustix::net::connect;
 
 use super::connection::{Acceptor, End, Opener, Owner};
 use super::datagrams::{DatagramReceiver, DatagramSender};
@@ -221,12 +220,10 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         let count = duration_ns.map(|duration| pace.within(duration));
         let sending = Arc::clone(&record);
         let sender: MakeTask = Box::new(move || {
-            let socket = datagram_sender(addresses)?;
-            connect(&socket, &addresses.target).map_err(LiveError::while_(format!(
-                "sending to {}",
-                addresses.target
-            )))?;
-            Ok(Box::new(DatagramSender::new(sending, socket, pace, count)) as Box<dyn Task>)
+            let socket = datagram_sender(addresses.source)?;
+            let target = addresses.target;
+            let sender = DatagramSender::new(sending, socket, target, pace, count);
+            Ok(Box::new(sender) as Box<dyn Task>)
         });
         let receiver: MakeTask = Box::new(move || {
             let socket = datagram_receiver(addresses.target)?;
@@ -492,11 +489,15 @@ fn datagram_probe(
 ) -> (MakeTask, MakeTask) {
     let echoing = flow.clone();
     let sender: MakeTask = Box::new(move || {
-        let socket = datagram_sender(addresses)?;
-        connect(&socket, &addresses.target)
-            .map_err(LiveError::while_(format!("probing {}", addresses.target)))?;
+        let socket = datagram_sender(addresses.source)?;
         Ok(Box::new(DatagramProbe::new(
-            socket, times, probe, flow, size_bytes, rtt_ns,
+            socket,
+            addresses.target,
+            times,
+            probe,
+            flow,
+            size_bytes,
+            rtt_ns,
         )) as Box<dyn Task>)
     });
     let echo: MakeTask = Box::new(move || {

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use netlab::time::Nanos;
 use rustix::event::PollFlags;
-use rustix::io::Errno;
 use rustix::net::{
     RecvFlags, SendFlags, Shutdown, SocketAddrAny, recv, recvfrom, send, sendto, shutdown,
 };
@@ -44,6 +44,7 @@ impl ProbeTimes {
 /// Sends probes in datagrams and notes their answers.
 pub(super) struct DatagramProbe {
     socket: OwnedFd,
+    target: SocketAddr,
     times: ProbeTimes,
     probe: Arc<ProbeRecord>,
     /// The flow that it is; probes of `measure` are none.
@@ -58,9 +59,9 @@ pub(super) struct DatagramProbe {
 }
 
 impl DatagramProbe {
-    /// The socket is connected to the echo.
     pub(super) fn new(
         socket: OwnedFd,
+        target: SocketAddr,
         times: ProbeTimes,
         probe: Arc<ProbeRecord>,
         flow: Option<Arc<FlowRecord>>,
@@ -69,6 +70,7 @@ impl DatagramProbe {
     ) -> Self {
         Self {
             socket,
+            target,
             times,
             probe,
             flow,
@@ -81,7 +83,7 @@ impl DatagramProbe {
         }
     }
 
-    /// Notes what has been answered. Errors are those of probes that did not get through.
+    /// Notes what has been answered.
     fn take_answers(&mut self, turn: &Turn) {
         for _ in 0..DATAGRAMS_PER_TURN {
             match recv(&self.socket, &mut self.buffer[..], RecvFlags::empty()) {
@@ -93,8 +95,8 @@ impl DatagramProbe {
                             .note_answer(now, now.saturating_sub(header.sent_ns));
                     }
                 }
-                Err(Errno::AGAIN) => break,
-                Err(_) => {}
+                // Nothing is there, or nothing that could be an answer.
+                Err(_) => break,
             }
         }
     }
@@ -104,7 +106,8 @@ impl DatagramProbe {
             number: self.sent,
             sent_ns: now,
         };
-        let sent = send_datagram(self.socket.as_fd(), self.datagram.with(header));
+        let datagram = self.datagram.with(header);
+        let sent = send_datagram(self.socket.as_fd(), datagram, self.target);
         if let Sent::Yes = sent {
             self.sent += 1;
             self.last_sent = now;
@@ -199,9 +202,8 @@ impl Task for DatagramEcho {
         for _ in 0..DATAGRAMS_PER_TURN {
             match recvfrom(&self.socket, &mut self.buffer[..], RecvFlags::empty()) {
                 Ok((_, count, from)) => self.answer(count, from, turn.clock.now()),
-                Err(Errno::AGAIN) => break,
-                // Of an answer that did not get through.
-                Err(_) => {}
+                // Nothing is there, or nothing that could be a probe.
+                Err(_) => break,
             }
         }
         Some(Wait::readable())

@@ -1,7 +1,8 @@
 //! Two hosts, joined by two cables, and experiments between them.
 
+use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use std::{fs, os::fd::AsRawFd, thread};
 
@@ -15,14 +16,10 @@ use serde_json::{Value, json};
 /// Longer than any of these tests takes, so that a flow that hangs is seen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Packets of all namespaces share the processors' backlog queues: a bulk transfer of one test would cost another one datagrams.
-static ALONE: Mutex<()> = Mutex::new(());
-
 /// A network namespace for each host: client has 10.1.1.1 and 10.1.2.1, server the same ending in 2.
 pub struct Hosts {
     pub client: Arc<NetworkNamespace>,
     pub server: Arc<NetworkNamespace>,
-    _alone: MutexGuard<'static, ()>,
 }
 
 impl Hosts {
@@ -31,7 +28,6 @@ impl Hosts {
         let hosts = Self {
             client: namespace(),
             server: namespace(),
-            _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner),
         };
         let process = std::process::id();
         let server = hosts.server.as_fd().as_raw_fd();
@@ -57,7 +53,29 @@ impl Hosts {
                 ip(namespace, &format!("link set eth{cable} up"));
             }
         }
+        for cable in 1..=2 {
+            hosts.wait_for_cable(cable);
+        }
         hosts
+    }
+
+    /// A device takes packets only some time after it was told that its cable is there.
+    fn wait_for_cable(&self, cable: u8) {
+        let bind = |namespace: &NetworkNamespace, end: u8| {
+            let make = || {
+                let socket = UdpSocket::bind((Ipv4Addr::new(10, 1, cable, end), 9)).unwrap();
+                let patience = Some(Duration::from_millis(5));
+                socket.set_read_timeout(patience).unwrap();
+                Ok((socket.local_addr().unwrap(), socket))
+            };
+            namespace.run(make).unwrap()
+        };
+        let (client, server) = (bind(&self.client, 1), bind(&self.server, 2));
+        for ((_, from), (to, at)) in [(&client, &server), (&server, &client)] {
+            wait_until("a cable", || {
+                from.send_to(b"there", to).is_ok() && at.recv(&mut [0; 8]).is_ok()
+            });
+        }
     }
 
     pub fn namespace(&self, id: &str) -> &Arc<NetworkNamespace> {

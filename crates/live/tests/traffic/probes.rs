@@ -139,3 +139,30 @@ fn lost_datagrams_do_not_keep_a_flow_from_ending() {
         assert!(result.end_ns.is_some());
     }
 }
+
+#[test]
+#[ignore = "needs root"]
+fn an_interface_may_come_later() {
+    let cbr = app(
+        "cbr",
+        json!({"rate_bps": 8_000_000, "size_bytes": 1000, "duration_ns": null}),
+    );
+    let flows = [json!({"transport": "udp", "cc": [], "app": cbr})];
+    let experiment = experiment_with(&flows, |resolved| {
+        resolved["measure"]["probe_rtt_ns"] = json!(1_000_000);
+    });
+    let hosts = Hosts::new();
+    ip(&hosts.client, "address flush dev eth1");
+    ip(&hosts.client, "link set eth1 down");
+    let (mut traffic, _units) = hosts.start(&experiment);
+    wait_until("datagrams to be sent in vain", || {
+        traffic.flows()[0].packets_sent > 10 && traffic.probes()[0].sent > 10
+    });
+    assert_eq!(traffic.flows()[0].packets_received, 0);
+    ip(&hosts.client, "link set eth1 up");
+    ip(&hosts.client, "address add 10.1.1.1/24 dev eth1");
+    wait_until("datagrams and answers", || {
+        traffic.flows()[0].packets_received > 10 && traffic.probes()[0].answered > 10
+    });
+    traffic.stop().unwrap();
+}

@@ -10,7 +10,7 @@ use super::subflows::Subflows;
 use super::{AddressId, AddressPair, Command, Connection, Event, FourTuple, Nanos, PathManager};
 
 /// The opener opens the missing pairs when the connection is established, when an address comes back at either end, and
-/// some time after a failure. Either side, when it loses an address, closes its subflows and tells the peer; the acceptor
+/// some time after a subflow has failed or was closed by others. Either side, when it loses an address, closes its subflows and tells the peer; the acceptor
 /// announces an address that is back, again and again until there is a subflow to it.
 #[derive(Clone, Debug)]
 pub struct FullMesh {
@@ -173,7 +173,9 @@ impl FullMesh {
     ) {
         self.ids.learn(subflow.local.ip(), local_id);
         self.peer.by_id.insert(remote_id, subflow.remote.ip());
-        *self.state(subflow.pair()) = PairState::default();
+        let state = self.state(subflow.pair());
+        state.opening = false;
+        state.retry_at = None;
     }
 
     /// Of several subflows on a pair the newest is known to work; the others date from before an address came back.
@@ -186,11 +188,11 @@ impl FullMesh {
         commands.extend(older.map(|subflow| Command::CloseSubflow { subflow }));
     }
 
-    fn subflow_closed(&mut self, now: Nanos, pair: AddressPair, by_error: bool) {
+    fn subflow_closed(&mut self, now: Nanos, pair: AddressPair) {
         self.state(pair).opening = false;
         if self.subflows.are_none() {
             self.try_all(now);
-        } else if by_error && self.subflows.count(pair) == 0 {
+        } else if self.subflows.count(pair) == 0 {
             self.try_again(now, pair);
         }
     }
@@ -205,7 +207,7 @@ impl FullMesh {
         }
     }
 
-    /// After an error; not if an address of the pair is gone, for then its return is waited for.
+    /// After a while; not if an address of the pair is gone, for then its return is waited for.
     fn try_again(&mut self, now: Nanos, pair: AddressPair) {
         if self.role == Role::Opener && self.is_usable(pair) {
             let state = self.state(pair);
@@ -220,7 +222,8 @@ impl FullMesh {
         self.announcements.remove(local);
         self.forget(|pair| pair.local == local);
         if let Some(id) = self.ids.known(local).filter(|_| self.established) {
-            commands.push(Command::Remove { id });
+            let address = local;
+            commands.push(Command::Remove { id, address });
         }
         let closed = self.subflows.from(local);
         commands.extend(closed.map(|subflow| Command::CloseSubflow { subflow }));
@@ -255,6 +258,17 @@ impl FullMesh {
         self.announcements.retry_at = Some(self.announcements.backoff.after_failure(now));
     }
 
+    /// Nothing came of an announcement: it was lost, or an earlier removal was and the peer believes that it still has
+    /// subflows to these addresses.
+    fn announce_again(&mut self, now: Nanos, commands: &mut Vec<Command>) {
+        for &address in &self.announcements.addresses {
+            if let Some(id) = self.ids.id_to_announce(address) {
+                commands.push(Command::Remove { id, address });
+            }
+        }
+        self.announce(now, commands);
+    }
+
     /// A subflow shows that the peer knows its address, and makes a way to tell of the others.
     fn heard(&mut self, now: Nanos, subflow: FourTuple, commands: &mut Vec<Command>) {
         self.announcements.remove(subflow.local.ip());
@@ -267,9 +281,12 @@ impl FullMesh {
         self.open_missing(|pair| pair.remote == remote, commands);
     }
 
-    fn removed(&mut self, id: AddressId) {
+    /// The stack closes the subflows whose address has this ID; the same address may also be known by another one.
+    fn removed(&mut self, id: AddressId, commands: &mut Vec<Command>) {
         if let Some(remote) = self.peer.remove(id) {
             self.forget(|pair| pair.remote == remote);
+            let others = self.subflows.to_under_other_id(remote, id);
+            commands.extend(others.map(|subflow| Command::CloseSubflow { subflow }));
         }
     }
 
@@ -294,7 +311,7 @@ impl PathManager for FullMesh {
                 self.peer.announce(id, address, port);
                 self.announced(address, commands);
             }
-            Event::Removed { id } => self.removed(id),
+            Event::Removed { id } => self.removed(id, commands),
             Event::SubflowEstablished {
                 subflow,
                 local_id,
@@ -304,9 +321,7 @@ impl PathManager for FullMesh {
                 self.close_older(subflow, commands);
                 self.heard(now, subflow, commands);
             }
-            Event::SubflowClosed { subflow, by_error } => {
-                self.subflow_closed(now, subflow.pair(), by_error);
-            }
+            Event::SubflowClosed { subflow } => self.subflow_closed(now, subflow.pair()),
             Event::OpenFailed { pair } => self.try_again(now, pair),
         }
     }
@@ -322,7 +337,7 @@ impl PathManager for FullMesh {
         }
         self.open_missing(|_| false, commands);
         if self.announcements.retry_at.is_some_and(|at| at <= now) {
-            self.announce(now, commands);
+            self.announce_again(now, commands);
         }
     }
 }
@@ -338,6 +353,15 @@ mod tests {
 
     fn acceptor(links: u8) -> Side {
         Side::new(Box::new(FullMesh::new(&connection(Role::Acceptor, links))))
+    }
+
+    /// What is said and done about a lost address.
+    fn gone(id: AddressId, subflow: FourTuple) -> [Command; 2] {
+        let address = subflow.local.ip();
+        [
+            Command::Remove { id, address },
+            Command::CloseSubflow { subflow },
+        ]
     }
 
     /// A connection over all links, each subflow established.
@@ -406,6 +430,17 @@ mod tests {
     }
 
     #[test]
+    fn a_removal_also_concerns_subflows_under_another_id_of_the_address() {
+        let mut side = complete(2);
+        let subflow = tuple(1, 40_000);
+        let (id, address) = (5, subflow.remote.ip());
+        let port = None;
+        assert_eq!(side.tell(Event::Announced { id, address, port }), []);
+        let expected = [Command::CloseSubflow { subflow }];
+        assert_eq!(side.tell(Event::Removed { id }), expected);
+    }
+
+    #[test]
     fn before_it_is_established_nothing_is_opened() {
         let mut side = opener(3);
         assert_eq!(side.tell(Event::AddressUp(tuple(2, 0).local.ip())), []);
@@ -426,12 +461,8 @@ mod tests {
         let mut side = complete(3);
         let subflow = tuple(2, 40_000);
         let local = subflow.local.ip();
-        assert_eq!(
-            side.tell(Event::AddressDown(local)),
-            [Command::Remove { id: 1 }, Command::CloseSubflow { subflow }]
-        );
-        let by_error = false;
-        assert_eq!(side.tell(Event::SubflowClosed { subflow, by_error }), []);
+        assert_eq!(side.tell(Event::AddressDown(local)), gone(1, subflow));
+        assert_eq!(side.tell(Event::SubflowClosed { subflow }), []);
         assert_eq!(
             opened(&side.tell(Event::AddressUp(local))),
             [(local, 1, remote_of(2))]
@@ -444,14 +475,8 @@ mod tests {
         let subflow = tuple(1, 40_000);
         let local = subflow.local.ip();
         let commands = side.tell(Event::AddressDown(local));
-        assert_eq!(
-            commands,
-            [Command::Remove { id: 0 }, Command::CloseSubflow { subflow }]
-        );
-        side.tell(Event::SubflowClosed {
-            subflow,
-            by_error: false,
-        });
+        assert_eq!(commands, gone(0, subflow));
+        side.tell(Event::SubflowClosed { subflow });
         assert_eq!(
             opened(&side.tell(Event::AddressUp(local))),
             [(local, 0, remote_of(1))]
@@ -463,13 +488,7 @@ mod tests {
         let mut side = complete(2);
         side.tell(Event::Removed { id: 1 });
         let subflow = tuple(2, 40_000);
-        assert_eq!(
-            side.tell(Event::SubflowClosed {
-                subflow,
-                by_error: true
-            }),
-            []
-        );
+        assert_eq!(side.tell(Event::SubflowClosed { subflow }), []);
         assert_eq!(side.wait(), None);
         let announced = Event::Announced {
             id: 5,
@@ -500,23 +519,26 @@ mod tests {
     }
 
     #[test]
-    fn success_forgets_former_failures() {
+    fn what_does_not_last_is_tried_less_and_less_often() {
         let mut side = opener(2);
         side.tell(Event::Established);
         let subflow = tuple(2, 40_000);
-        for _ in 0..3 {
-            side.tell(Event::SubflowClosed {
-                subflow,
-                by_error: true,
-            });
-            assert_eq!(side.wait(), Some(100_000_000));
+        let (local_id, remote_id) = (1, 1);
+        let established = Event::SubflowEstablished {
+            subflow,
+            local_id,
+            remote_id,
+        };
+        for wait_ms in [100, 200, 400] {
+            side.tell(established.clone());
+            side.tell(Event::SubflowClosed { subflow });
+            assert_eq!(side.wait(), Some(wait_ms * 1_000_000));
             side.expire();
-            side.tell(Event::SubflowEstablished {
-                subflow,
-                local_id: 1,
-                remote_id: 1,
-            });
         }
+        side.tell(established);
+        side.pass(61_000_000_000);
+        side.tell(Event::SubflowClosed { subflow });
+        assert_eq!(side.wait(), Some(100_000_000));
     }
 
     #[test]
@@ -542,10 +564,7 @@ mod tests {
             remote_id: 1,
         });
         let address = subflow.local.ip();
-        assert_eq!(
-            side.tell(Event::AddressDown(address)),
-            [Command::Remove { id: 9 }, Command::CloseSubflow { subflow }]
-        );
+        assert_eq!(side.tell(Event::AddressDown(address)), gone(9, subflow));
         let expected = [Command::Announce { id: 9, address }];
         assert_eq!(side.tell(Event::AddressUp(address)), expected);
     }
@@ -558,9 +577,14 @@ mod tests {
         let address = subflow.local.ip();
         let expected = [Command::Announce { id: 1, address }];
         assert_eq!(side.tell(Event::AddressUp(address)), expected);
-        for seconds in [1, 2, 4, 8, 16, 30, 30] {
+        let id = 1;
+        let again = [
+            Command::Remove { id, address },
+            Command::Announce { id, address },
+        ];
+        for seconds in [5, 10, 20, 30, 30] {
             assert_eq!(side.wait(), Some(seconds * 1_000_000_000));
-            assert_eq!(side.expire(), expected);
+            assert_eq!(side.expire(), again);
         }
         let (local_id, remote_id) = (1, 1);
         let established = Event::SubflowEstablished {
@@ -577,12 +601,8 @@ mod tests {
         let mut side = acceptor(2);
         side.tell(Event::Established);
         let [initial, further] = [1, 2].map(|link| tuple(link, 40_000));
-        let by_error = false;
         side.tell(Event::AddressDown(initial.local.ip()));
-        side.tell(Event::SubflowClosed {
-            subflow: initial,
-            by_error,
-        });
+        side.tell(Event::SubflowClosed { subflow: initial });
         assert_eq!(side.tell(Event::AddressUp(initial.local.ip())), []);
         assert_eq!(side.wait(), None);
         let (id, address) = (1, initial.local.ip());
@@ -606,12 +626,8 @@ mod tests {
         let subflow = tuple(1, 40_000);
         let address = subflow.local.ip();
         for _ in 0..2 {
-            assert_eq!(
-                side.tell(Event::AddressDown(address)),
-                [Command::Remove { id: 0 }, Command::CloseSubflow { subflow }]
-            );
-            let by_error = false;
-            side.tell(Event::SubflowClosed { subflow, by_error });
+            assert_eq!(side.tell(Event::AddressDown(address)), gone(0, subflow));
+            side.tell(Event::SubflowClosed { subflow });
             let expected = [Command::Announce { id: 2, address }];
             assert_eq!(side.tell(Event::AddressUp(address)), expected);
             side.tell(Event::SubflowEstablished {
@@ -638,10 +654,7 @@ mod tests {
         let expected = [Command::SetBackup { subflow, backup }];
         assert_eq!(side.tell(Event::Backup { local, on: true }), expected);
         side.tell(Event::AddressDown(local));
-        side.tell(Event::SubflowClosed {
-            subflow,
-            by_error: false,
-        });
+        side.tell(Event::SubflowClosed { subflow });
         let commands = side.tell(Event::AddressUp(local));
         assert!(matches!(
             commands[..],

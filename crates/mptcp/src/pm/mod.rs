@@ -136,8 +136,6 @@ pub enum Event {
     SubflowClosed {
         /// Which; it may be the initial one.
         subflow: FourTuple,
-        /// Whether it ended by an error (reset, timeout) and not by agreement or by this side's command.
-        by_error: bool,
     },
     /// A command to open a subflow was refused at once.
     OpenFailed {
@@ -160,6 +158,8 @@ pub enum Command {
     Remove {
         /// Its ID.
         id: AddressId,
+        /// The address.
+        address: IpAddr,
     },
     /// Open a subflow, from a port that the stack chooses.
     OpenSubflow {

@@ -50,19 +50,13 @@ impl NDiffPorts {
         self.opening += missing;
     }
 
-    fn failed(&mut self, now: Nanos) {
-        // Those that fail together are tried again together.
-        if self.role == Role::Opener && self.retry_at.is_none() {
-            self.retry_at = Some(self.backoff.after_failure(now));
-        }
-    }
-
-    fn closed(&mut self, now: Nanos, was_there: bool, by_error: bool) {
+    fn closed(&mut self, now: Nanos, was_there: bool) {
         if !was_there {
             self.opening = self.opening.saturating_sub(1);
         }
-        if by_error {
-            self.failed(now);
+        // Those that fail together are tried again together.
+        if self.role == Role::Opener && self.retry_at.is_none() {
+            self.retry_at = Some(self.backoff.after_failure(now));
         }
     }
 }
@@ -76,13 +70,12 @@ impl PathManager for NDiffPorts {
             Event::Established => self.open_missing(commands),
             Event::SubflowEstablished { .. } if self.subflows.count(pair) > before => {
                 self.opening = self.opening.saturating_sub(1);
-                self.backoff.reset();
             }
-            Event::SubflowClosed { subflow, by_error } if subflow.pair() == pair => {
+            Event::SubflowClosed { subflow } if subflow.pair() == pair => {
                 let was_there = self.subflows.count(pair) < before;
-                self.closed(now, was_there, *by_error);
+                self.closed(now, was_there);
             }
-            Event::OpenFailed { pair: failed } if *failed == pair => self.closed(now, false, true),
+            Event::OpenFailed { pair: failed } if *failed == pair => self.closed(now, false),
             _ => {}
         }
     }

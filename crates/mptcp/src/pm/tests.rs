@@ -63,6 +63,11 @@ impl Side {
         commands
     }
 
+    /// Lets time pass.
+    pub(super) fn pass(&mut self, time_ns: Nanos) {
+        self.now += time_ns;
+    }
+
     /// How long until the policy's timeout.
     pub(super) fn wait(&self) -> Option<Nanos> {
         self.policy.poll_timeout().map(|at| at - self.now)

@@ -1,0 +1,30 @@
+"""The tests on this machine's kernel: each must leave the machine as it was."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+from traces import Traces, adopt_orphans, left_since
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    needs_root = pytest.mark.skip(reason="needs root on Linux")
+    may_run = sys.platform == "linux" and os.geteuid() == 0
+    for item in items:
+        if "kernel" in item.keywords and not may_run:
+            item.add_marker(needs_root)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _orphans_come_to_us() -> None:
+    adopt_orphans()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    before = Traces.now()
+    yield
+    assert left_since(before) == {}

@@ -1,0 +1,130 @@
+"""What programs leave behind on this machine, looked for where the kernel keeps it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36
+#: Whoever is killed is not gone at once.
+SETTLED_WITHIN_S = 10.0
+CGROUPS, NAMED_NAMESPACES = Path("/sys/fs/cgroup"), Path("/run/netns")
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what our children leave behind, so that it is told apart from what others run."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What is there now of this process and all that came of it."""
+
+    processes: frozenset[str]
+    #: Of the processes and all their threads, and of this one's descriptors.
+    namespaces: frozenset[str]
+    interfaces: frozenset[str]
+    mounts: frozenset[str]
+    named_namespaces: frozenset[str]
+    cgroups: frozenset[str]
+
+    @classmethod
+    def now(cls) -> Traces:
+        ours = set(_descendants(os.getpid()))
+        return cls(
+            processes=frozenset(filter(None, map(_description, ours))),
+            namespaces=frozenset(found for pid in {*ours, os.getpid()} for found in _namespaces(pid)),
+            interfaces=frozenset(name for _, name in socket.if_nameindex()),
+            mounts=frozenset(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
+            named_namespaces=frozenset(map(str, NAMED_NAMESPACES.glob("*"))),
+            cgroups=frozenset(directory for directory, _, _ in os.walk(CGROUPS) if "mptcplab" in directory),
+        )
+
+    def beyond(self, before: Traces) -> dict[str, set[str]]:
+        """What is here and was not before."""
+        new = {field.name: set(getattr(self, field.name) - getattr(before, field.name)) for field in fields(self)}
+        return {name: found for name, found in new.items() if found}
+
+
+def left_since(before: Traces) -> dict[str, set[str]]:
+    """What is there beyond ``before``, once whatever is on its way out is gone."""
+    deadline = time.monotonic() + SETTLED_WITHIN_S
+    while (left := Traces.now().beyond(before)) and time.monotonic() < deadline:
+        _reap()
+        time.sleep(0.05)
+    return left
+
+
+def descriptors() -> int:
+    """How many this process has open."""
+    return len(os.listdir("/proc/self/fd"))
+
+
+def threads() -> int:
+    """How many this process has."""
+    return len(os.listdir("/proc/self/task"))
+
+
+def descendants_named(name: str) -> list[int]:
+    """The processes that came of this one and run the program ``name``."""
+    return [pid for pid in _descendants(os.getpid()) if _read(Path(f"/proc/{pid}/comm")).strip() == name]
+
+
+def _reap() -> None:
+    """Let go of adopted orphans that have ended; nobody else waits for them."""
+    for child in _children().get(os.getpid(), []):
+        if _state(child) == "Z":
+            os.waitpid(child, os.WNOHANG)
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    children = _children()
+    generation = children.get(pid, [])
+    while generation:
+        yield from generation
+        generation = [child for parent in generation for child in children.get(parent, [])]
+
+
+def _children() -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        # The name, in parentheses, may hold anything.
+        after_name = _read(status).rpartition(")")[2].split()
+        if after_name:
+            found.setdefault(int(after_name[1]), []).append(int(status.parent.name))
+    return found
+
+
+def _state(pid: int) -> str:
+    return (_read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split() or [""])[0]
+
+
+def _description(pid: int) -> str:
+    """Number and command line; of a zombie its name; empty if it is gone."""
+    command = _read(Path(f"/proc/{pid}/cmdline")).replace("\0", " ").strip() or _read(Path(f"/proc/{pid}/comm")).strip()
+    return f"{pid} {command}" if command else ""
+
+
+def _namespaces(pid: int) -> Iterator[str]:
+    threads = Path(f"/proc/{pid}/task").glob("*/ns/net")
+    descriptors = Path(f"/proc/{pid}/fd").glob("*")
+    for link in [*threads, *descriptors]:
+        try:
+            target = os.readlink(link)
+        except OSError:
+            continue
+        if target.startswith("net:"):
+            yield target
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
