@@ -65,7 +65,7 @@ def desk(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def started(desk: Path) -> Iterator[list[subprocess.Popen[str]]]:
+def started() -> Iterator[list[subprocess.Popen[str]]]:
     """Runs that were started here; none outlives the test."""
     processes: list[subprocess.Popen[str]] = []
     yield processes
