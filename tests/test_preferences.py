@@ -12,7 +12,7 @@ import pytest
 from made_run import made_run, resolved, result
 from mptcplab import backends, runner
 from mptcplab.backends import Capability, Tick
-from mptcplab.backends.preferences import first_choices
+from mptcplab.backends.preferences import Offer, first_choices
 from mptcplab.errors import Unsupported
 from mptcplab.report import arms_of
 from mptcplab.results import Bundle, digest
@@ -102,7 +102,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> MadeBackend:
 def test_the_first_choice_that_is_there_is_taken_and_the_others_are_recorded() -> None:
     experiment = asked()
     before = copy.deepcopy(experiment)
-    choice = first_choices(experiment, [MadeBackend()])
+    choice = first_choices(experiment, [Offer.of(MadeBackend())])
     assert experiment == before
     flow = choice.experiment["flows"][0]
     assert (flow["cc"], flow["scheduler"], flow["path_manager"]) == (
@@ -123,13 +123,13 @@ def test_the_first_choice_that_is_there_is_taken_and_the_others_are_recorded() -
 
 
 def test_a_single_name_is_never_substituted() -> None:
-    choice = first_choices(asked(cc=["lia"]), [MadeBackend()])
+    choice = first_choices(asked(cc=["lia"]), [Offer.of(MadeBackend())])
     assert ("flows.bulk.cc: lia", "not in this kernel") in choice.missing
     assert [entry["where"] for entry in choice.substitutions] == ["flows.bulk.scheduler"]
 
 
 def test_of_a_list_without_anything_every_name_has_its_reason() -> None:
-    choice = first_choices(asked(cc=["lia", "olia"]), [MadeBackend()])
+    choice = first_choices(asked(cc=["lia", "olia"]), [Offer.of(MadeBackend())])
     assert choice.missing == [
         ("flows.bulk.cc: lia", "not in this kernel"),
         ("flows.bulk.cc: olia", "the made back-end does not know it"),
@@ -139,15 +139,15 @@ def test_of_a_list_without_anything_every_name_has_its_reason() -> None:
 def test_what_the_transport_has_no_use_for_is_not_looked_at() -> None:
     experiment = asked()
     experiment["flows"][1] |= {"cc": ["lia"], "scheduler": ["min_rtt"]}
-    assert first_choices(experiment, [MadeBackend()]).missing == []
+    assert first_choices(experiment, [Offer.of(MadeBackend())]).missing == []
     without = MadeBackend(transport__mptcp="arrives with the engine")
-    choice = first_choices(asked(cc=["lia"]), [without])
+    choice = first_choices(asked(cc=["lia"]), [Offer.of(without)])
     assert (choice.missing, choice.substitutions) == ([], [])
 
 
 def test_several_back_ends_take_the_first_that_all_have() -> None:
     other = MadeBackend("other", path_manager__full_mesh="needs two hands")
-    choice = first_choices(asked(), [MadeBackend(), other])
+    choice = first_choices(asked(), [Offer.of(MadeBackend()), Offer.of(other)])
     assert choice.experiment["flows"][0]["path_manager"] == [{"name": "kernel_endpoints"}]
     assert {"where": "flows.bulk.path_manager", "asked": "full_mesh", "used": "kernel_endpoints"}.items() <= (
         choice.substitutions[-1].items()

@@ -77,7 +77,7 @@ def test_a_connection_that_ended_with_an_error_did_not_survive() -> None:
     [
         ("flows.voice", "connection_established", "datagrams"),
         ("flows.voice", "subflows_reused", "not an MPTCP connection"),
-        ("flows.bulk", "reinjected_bytes", "back-end kernel does not supply it: the kernel does not tell"),
+        ("flows.bulk", "duplicate_bytes", "back-end kernel does not supply it: the kernel does not tell"),
         ("flows.bulk.subflows.7", "cwnd_bytes", "the run had no such subflow"),
         ("flows.bulk.subflows.1", "closed_s", "open when the run ended"),
     ],

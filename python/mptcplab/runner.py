@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mptcplab.backends import backend, feature_of
-from mptcplab.backends.preferences import Choice, first_choices
+from mptcplab.backends.preferences import Choice, Offer, first_choices
 from mptcplab.errors import RunFailed, Unsupported, first_few
 from mptcplab.results import Bundle, BundleWriter, digest, done_bundles, evaluated, read_data
 from mptcplab.results import check as check_expectations
@@ -97,11 +97,12 @@ def choose(experiments: Iterable[Resolved], backend_name: str, among: Sequence[s
     several = [backend(name) for name in dict.fromkeys([backend_name, *among])]
     for one in several:
         one.ready()
+    offers = [Offer.of(one) for one in several]
     choices = []
     missing: dict[str, list[tuple[str, str]]] = {}
     for experiment in experiments:
         check_expectations(experiment["expect"], experiment)
-        choice = first_choices(experiment, several)
+        choice = first_choices(experiment, offers)
         choices.append(choice)
         missing[experiment["name"]] = list(dict.fromkeys([*choice.missing, *chosen.check(choice.experiment)]))
     _refuse(backend_name, missing)

@@ -13,6 +13,7 @@ mod interfaces;
 mod namespace;
 mod netlink;
 mod path_manager;
+pub mod programs;
 mod run;
 mod sampling;
 mod summary;
@@ -22,7 +23,7 @@ pub mod traffic;
 
 pub use capabilities::{Kernel, capabilities, check};
 pub use clock::Clock;
-pub use device::Device;
+pub use device::{Device, DeviceKind};
 pub use emulator::{
     DirectionState, Emulator, EmulatorSummary, InterfaceState, LATENESS_BOUND_NS, LatenessSummary,
     NetworkState, STANDSTILL_BOUND_NS,

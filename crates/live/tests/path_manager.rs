@@ -797,14 +797,128 @@ fn a_connection_outlives_its_last_subflow_at_either_end() {
             eventually("none is left", || lab.subflows(host, 5001).is_empty());
             lab.up(host, 1);
             lab.up(host, 2);
-            eventually("both are back", || {
-                lab.subflows("client", 5001) == turned(&lab.subflows("server", 5001))
-                    && lab.links_used(5001) == every_link_once(2)
-            });
+            eventually("both are back", || is_complete(&lab, 2));
             drop(connection);
             managed.finish();
         }
     }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_interface_that_is_down_at_the_start_joins_later() {
+    for host in ["client", "server"] {
+        let lab = Lab::new(2);
+        lab.down(host, 2);
+        let managed = lab.start(&description(2, 0, &[named("full_mesh")]));
+        let connection = Connection::open(&lab, 1, 5001, false);
+        eventually("the initial subflow", || {
+            lab.links_used(5001).contains_key(&1)
+        });
+        lab.up(host, 2);
+        eventually("both", || is_complete(&lab, 2));
+        drop(connection);
+        managed.finish();
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn subflows_of_a_backup_interface_are_opened_as_backup_ones() {
+    let lab = Lab::new(3);
+    let mut managed = lab.start(&description(3, 0, &[named("full_mesh")]));
+    let mut apply = |action| managed.managers.as_mut().unwrap().apply(&action).unwrap();
+    apply(set_backup("client.eth1", true));
+    apply(set_backup("client.eth2", true));
+    let _connection = Connection::open(&lab, 1, 5001, false);
+    eventually("both are told", || {
+        managed.count("server", What::SubflowEstablished) == 2
+            && managed.count("server", What::PriorityReceived) == 1
+    });
+    for event in managed
+        .events()
+        .iter()
+        .filter(|event| event.host == "server")
+    {
+        if matches!(
+            event.what,
+            What::SubflowEstablished | What::PriorityReceived
+        ) {
+            let Some(End::Port(end)) = event.remote else {
+                panic!("{event:?}")
+            };
+            assert_eq!(event.backup, Some(end.ip() != address("client", 3)));
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_connection_over_ipv6_joins_over_ipv6() {
+    let lab = Lab::new(2);
+    for (host, last) in [("client", 1), ("server", 2)] {
+        for link in 1..=2 {
+            lab.at(
+                host,
+                &format!("ip address add fd00:1:{link}::{last}/64 dev eth{link} nodad"),
+            );
+        }
+    }
+    let mut managed = lab.start(&description(2, 0, &[named("full_mesh")]));
+    let server = Arc::clone(&lab.server);
+    let serving = thread::spawn(move || run_in(&server, "mptcpize run iperf3 -s -1 -p 7000"));
+    eventually("it listens", || {
+        lab.at("server", "ss -tlnH sport = :7000").contains("7000")
+    });
+    let client = Arc::clone(&lab.client);
+    let command = "mptcpize run iperf3 -c fd00:1:1::2 -p 7000 -t 1 -b 10M";
+    let measuring = thread::spawn(move || run_in(&client, command));
+    eventually("both connections have joined", || {
+        managed.count("server", What::SubflowEstablished) == 2
+    });
+    measuring.join().unwrap();
+    serving.join().unwrap();
+    let events = managed.finish();
+    assert!(!events.iter().any(|event| event.what == What::Refused));
+    let joined = events
+        .iter()
+        .filter(|event| event.what == What::SubflowEstablished);
+    let ends = joined.filter_map(|event| event.local.map(text));
+    assert!(ends.into_iter().all(|end| end.starts_with("[fd00:1:2::")));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_removal_that_is_lost_is_made_up_for() {
+    for link in [1, 2] {
+        let lab = Lab::new(2);
+        let mut described = description(2, 0, &[named("full_mesh")]);
+        turn(&mut described);
+        let mut managed = lab.start(&described);
+        let connection = Connection::open(&lab, 1, 5001, true);
+        eventually("two subflows", || {
+            managed.count("server", What::SubflowEstablished) == 1
+        });
+        let other = address("server", 3 - link);
+        let rule = format!("from {other} blackhole priority 1");
+        lab.at("server", &format!("ip rule add {rule}"));
+        lab.down("server", link);
+        eventually("the server has told", || {
+            managed.count("server", What::SubflowClosed) == 1
+        });
+        lab.at("server", &format!("ip rule del {rule}"));
+        assert_eq!(managed.count("client", What::RemovalReceived), 0);
+        lab.up("server", link);
+        eventually("both are back", || is_complete(&lab, 2));
+        drop(connection);
+        managed.finish();
+    }
+}
+
+/// Whether every link has one subflow, and both ends the same ones.
+fn is_complete(lab: &Lab, links: u8) -> bool {
+    lab.links_used(5001) == every_link_once(links)
+        && lab.subflows("client", 5001) == turned(&lab.subflows("server", 5001))
 }
 
 fn turned(ends: &BTreeSet<(String, String)>) -> BTreeSet<(String, String)> {

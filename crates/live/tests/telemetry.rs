@@ -1,11 +1,12 @@
 //! What the kernel tells about connections between two hosts that are joined by two cables.
 #![cfg(target_os = "linux")]
 
+mod cables;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::process::Command;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,101 +14,31 @@ use std::time::{Duration, Instant};
 use live::telemetry::{Fallback, FlowTelemetry, Telemetry};
 use live::traffic::{FlowSocket, StreamEnd};
 use live::{Clock, NetworkNamespace};
-use netlab::resolved::Experiment;
 use rustix::net::{
     AddressFamily, Protocol, RawProtocol, SocketType, accept, bind, connect, listen, socket,
 };
-use serde_json::{Value, json};
+use serde_json::json;
+
+use crate::cables::{Hosts, experiment, ip};
 
 /// Longer than any of these tests takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 const SERVER: &str = "10.1.1.2:5001";
 
-/// A network namespace for each host: client has 10.1.1.1 and 10.1.2.1, server the same ending in 2.
-struct Hosts {
-    client: Arc<NetworkNamespace>,
-    server: Arc<NetworkNamespace>,
+fn telemetry(hosts: &Hosts) -> Telemetry {
+    let experiment = experiment(|resolved| resolved["flows"][0]["transport"] = json!("mptcp"));
+    Telemetry::new(&experiment, |id| hosts.namespace(id)).unwrap()
 }
 
-impl Hosts {
-    fn new() -> Self {
-        let namespace = || Arc::new(NetworkNamespace::new().unwrap());
-        let hosts = Self {
-            client: namespace(),
-            server: namespace(),
-        };
-        let process = std::process::id();
-        let server = hosts.server.as_fd().as_raw_fd();
-        for cable in 1..=2 {
-            ip(
-                &hosts.client,
-                &format!(
-                    "link add eth{cable} type veth peer name eth{cable} netns /proc/{process}/fd/{server}"
-                ),
-            );
-        }
-        for (namespace, end) in [(&hosts.client, 1), (&hosts.server, 2)] {
-            ip(namespace, "mptcp limits set subflow 8 add_addr_accepted 8");
-            for cable in 1..=2 {
-                ip(
-                    namespace,
-                    &format!("address add 10.1.{cable}.{end}/24 dev eth{cable}"),
-                );
-                ip(namespace, &format!("link set eth{cable} up"));
-            }
-        }
-        hosts
-    }
-
-    fn telemetry(&self) -> Telemetry {
-        Telemetry::new(&experiment(), |id| match id {
-            "client" => &self.client,
-            _ => &self.server,
-        })
-        .unwrap()
-    }
-
-    /// A connection from client to server, over Multipath TCP as each wants it.
-    fn connect(&self, client_is_mptcp: bool, server_is_mptcp: bool) -> Connection {
-        let address: SocketAddr = SERVER.parse().unwrap();
-        let listener = stream_socket(&self.server, server_is_mptcp);
-        rustix::net::sockopt::set_socket_reuseaddr(&listener, true).unwrap();
-        // Joins go to all addresses of the server, and need a listener there.
-        bind(&listener, &"0.0.0.0:5001".parse::<SocketAddr>().unwrap()).unwrap();
-        listen(&listener, 1).unwrap();
-        let client = stream_socket(&self.client, client_is_mptcp);
-        connect(&client, &address).unwrap();
-        Connection {
-            client: Arc::new(client),
-            server: Arc::new(accept(&listener).unwrap()),
-            is_mptcp: client_is_mptcp,
-            _listener: listener,
-        }
-    }
-
-    fn counter(&self, name: &str) -> u64 {
-        let read = || Ok(fs::read_to_string("/proc/thread-self/net/netstat").unwrap());
-        let text = self.client.run(read).unwrap();
-        let lines: Vec<_> = text
-            .lines()
-            .filter(|line| line.starts_with("MPTcpExt:"))
-            .collect();
-        let place = lines[0].split(' ').position(|word| word == name).unwrap();
-        lines[1].split(' ').nth(place).unwrap().parse().unwrap()
-    }
-}
-
-fn ip(namespace: &NetworkNamespace, arguments: &str) {
-    let action = || {
-        let output = Command::new("ip")
-            .args(arguments.split(' '))
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "ip {arguments}: {said}");
-        Ok(())
-    };
-    namespace.run(action).unwrap();
+fn counter(hosts: &Hosts, name: &str) -> u64 {
+    let read = || Ok(fs::read_to_string("/proc/thread-self/net/netstat").unwrap());
+    let text = hosts.client.run(read).unwrap();
+    let lines: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("MPTcpExt:"))
+        .collect();
+    let place = lines[0].split(' ').position(|word| word == name).unwrap();
+    lines[1].split(' ').nth(place).unwrap().parse().unwrap()
 }
 
 fn stream_socket(namespace: &NetworkNamespace, is_mptcp: bool) -> OwnedFd {
@@ -126,6 +57,24 @@ struct Connection {
 }
 
 impl Connection {
+    /// A connection from client to server, over Multipath TCP as each wants it.
+    fn new(hosts: &Hosts, client_is_mptcp: bool, server_is_mptcp: bool) -> Connection {
+        let address: SocketAddr = SERVER.parse().unwrap();
+        let listener = stream_socket(&hosts.server, server_is_mptcp);
+        rustix::net::sockopt::set_socket_reuseaddr(&listener, true).unwrap();
+        // Joins go to all addresses of the server, and need a listener there.
+        bind(&listener, &"0.0.0.0:5001".parse::<SocketAddr>().unwrap()).unwrap();
+        listen(&listener, 1).unwrap();
+        let client = stream_socket(&hosts.client, client_is_mptcp);
+        connect(&client, &address).unwrap();
+        Connection {
+            client: Arc::new(client),
+            server: Arc::new(accept(&listener).unwrap()),
+            is_mptcp: client_is_mptcp,
+            _listener: listener,
+        }
+    }
+
     fn sockets(&self) -> Vec<FlowSocket> {
         let ends = [
             (StreamEnd::Sender, &self.client),
@@ -156,12 +105,6 @@ impl Connection {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
-}
-
-fn experiment() -> Experiment {
-    let mut resolved: Value = serde_json::from_str(include_str!("traffic/two_paths.json")).unwrap();
-    resolved["flows"][0]["transport"] = json!("mptcp");
-    Experiment::from_json(&resolved.to_string()).unwrap()
 }
 
 /// Nanoseconds since the first call.
@@ -196,8 +139,8 @@ fn sample_until(
 #[ignore = "needs root"]
 fn a_tcp_connection_is_a_flow_with_one_subflow() {
     let hosts = Hosts::new();
-    let mut telemetry = hosts.telemetry();
-    let connection = hosts.connect(false, false);
+    let mut telemetry = telemetry(&hosts);
+    let connection = Connection::new(&hosts, false, false);
     connection.carry(500_000);
     let flow = sample_until(&mut telemetry, &[&connection], "data", |_| true);
     assert_eq!(flow.bytes_sent, Some(500_000));
@@ -220,8 +163,8 @@ fn a_tcp_connection_is_a_flow_with_one_subflow() {
 fn subflows_are_numbered_in_order_of_creation_and_joined_with_the_receivers() {
     let hosts = Hosts::new();
     ip(&hosts.server, "mptcp endpoint add 10.1.2.2 dev eth2 signal");
-    let mut telemetry = hosts.telemetry();
-    let connection = hosts.connect(true, true);
+    let mut telemetry = telemetry(&hosts);
+    let connection = Connection::new(&hosts, true, true);
     connection.carry(1000);
     sample_until(&mut telemetry, &[&connection], "the join", |flow| {
         flow.subflows_alive == 2
@@ -268,8 +211,8 @@ fn backup_is_seen_as_either_end_asks_for_it() {
             &hosts.server
         };
         ip(namespace, &format!("mptcp endpoint add {endpoint}"));
-        let mut telemetry = hosts.telemetry();
-        let connection = hosts.connect(true, true);
+        let mut telemetry = telemetry(&hosts);
+        let connection = Connection::new(&hosts, true, true);
         connection.carry(1000);
         let flow = sample_until(&mut telemetry, &[&connection], "a backup", |flow| {
             flow.subflows.len() == 2 && flow.subflows[1].is_backup == Some(true)
@@ -283,8 +226,8 @@ fn backup_is_seen_as_either_end_asks_for_it() {
 fn counters_of_closed_subflows_are_kept() {
     let hosts = Hosts::new();
     ip(&hosts.server, "mptcp endpoint add 10.1.2.2 dev eth2 signal");
-    let mut telemetry = hosts.telemetry();
-    let connection = hosts.connect(true, true);
+    let mut telemetry = telemetry(&hosts);
+    let connection = Connection::new(&hosts, true, true);
     connection.carry(1000);
     sample_until(&mut telemetry, &[&connection], "the join", |flow| {
         flow.subflows_alive == 2
@@ -316,8 +259,8 @@ fn counters_of_closed_subflows_are_kept() {
 fn results_tell_interfaces_links_and_who_opened() {
     let hosts = Hosts::new();
     ip(&hosts.server, "mptcp endpoint add 10.1.2.2 dev eth2 signal");
-    let mut telemetry = hosts.telemetry();
-    let connection = hosts.connect(true, true);
+    let mut telemetry = telemetry(&hosts);
+    let connection = Connection::new(&hosts, true, true);
     connection.carry(1000);
     sample_until(&mut telemetry, &[&connection], "the join", |flow| {
         flow.subflows_alive == 2
@@ -353,8 +296,8 @@ fn fallback_is_told_with_its_reason() {
         ((false, true), Fallback::NotAsked),
     ] {
         let hosts = Hosts::new();
-        let mut telemetry = hosts.telemetry();
-        let mut connection = hosts.connect(ends.0, ends.1);
+        let mut telemetry = telemetry(&hosts);
+        let mut connection = Connection::new(&hosts, ends.0, ends.1);
         connection.is_mptcp = true;
         connection.carry(10_000);
         let flow = sample_until(&mut telemetry, &[&connection], "data", |_| true);
@@ -370,10 +313,10 @@ fn fallback_is_told_with_its_reason() {
 #[ignore = "needs root"]
 fn a_flow_of_several_connections_counts_all_of_them() {
     let hosts = Hosts::new();
-    let mut telemetry = hosts.telemetry();
+    let mut telemetry = telemetry(&hosts);
     let mut before = 0;
     for turn in 1..=3 {
-        let connection = hosts.connect(true, true);
+        let connection = Connection::new(&hosts, true, true);
         connection.carry(20_000);
         let flow = sample_until(&mut telemetry, &[&connection], "data", |_| true);
         before += 20_000;
@@ -393,13 +336,13 @@ fn a_flow_of_several_connections_counts_all_of_them() {
 fn data_sent_again_on_another_subflow_is_counted() {
     let hosts = Hosts::new();
     ip(&hosts.server, "mptcp endpoint add 10.1.2.2 dev eth2 signal");
-    let mut telemetry = hosts.telemetry();
-    let connection = hosts.connect(true, true);
+    let mut telemetry = telemetry(&hosts);
+    let connection = Connection::new(&hosts, true, true);
     connection.carry(1000);
     sample_until(&mut telemetry, &[&connection], "the join", |flow| {
         flow.subflows_alive == 2
     });
-    let again = hosts.counter("MPTCPRetrans");
+    let again = counter(&hosts, "MPTCPRetrans");
     const BYTES: usize = 400_000_000;
     thread::scope(|scope| {
         let carrying = scope.spawn(|| connection.carry(BYTES));
@@ -416,7 +359,7 @@ fn data_sent_again_on_another_subflow_is_counted() {
         flow.connections[0].unacknowledged_bytes == Some(0)
     });
     assert_eq!(flow.bytes_received, Some(BYTES as u64 + 1000));
-    assert!(hosts.counter("MPTCPRetrans") > again);
+    assert!(counter(&hosts, "MPTCPRetrans") > again);
     assert!(flow.reinjected_bytes > 0, "{flow:#?}");
     assert!(flow.subflows[1].rto_count.is_none_or(|count| count > 0));
 }
@@ -425,7 +368,7 @@ fn data_sent_again_on_another_subflow_is_counted() {
 #[ignore = "needs root"]
 fn sockets_that_are_no_connections_say_nothing() {
     let hosts = Hosts::new();
-    let mut telemetry = hosts.telemetry();
+    let mut telemetry = telemetry(&hosts);
     for is_mptcp in [false, true] {
         let unconnected = Arc::new(stream_socket(&hosts.client, is_mptcp));
         let socket = FlowSocket {
@@ -453,8 +396,8 @@ fn sockets_that_are_no_connections_say_nothing() {
 fn samples_and_their_cost() {
     let hosts = Hosts::new();
     ip(&hosts.server, "mptcp endpoint add 10.1.2.2 dev eth2 signal");
-    let mut telemetry = hosts.telemetry();
-    let connection = hosts.connect(true, true);
+    let mut telemetry = telemetry(&hosts);
+    let connection = Connection::new(&hosts, true, true);
     connection.carry(1000);
     sample_until(&mut telemetry, &[&connection], "the join", |flow| {
         flow.subflows_alive == 2

@@ -78,7 +78,7 @@ struct World {
     is_deaf: bool,
     is_mute: bool,
     /// Subflows that only this side still has, because the other could not tell; it hears when the link works again.
-    left_over: BTreeSet<(usize, FourTuple)>,
+    left_over: BTreeMap<(usize, FourTuple), [AddressId; 2]>,
     next_port: u16,
 }
 
@@ -120,7 +120,7 @@ impl World {
             pending: VecDeque::from([(0, Event::Established), (1, Event::Established)]),
             is_deaf: false,
             is_mute: false,
-            left_over: BTreeSet::new(),
+            left_over: BTreeMap::new(),
             next_port: 40_001,
         };
         world.settle();
@@ -212,10 +212,10 @@ impl World {
                 Command::CloseSubflow { subflow } => {
                     self.close_at(side, subflow);
                 }
-                Command::Remove { id } => self.remove(side, id),
+                Command::Remove { id, .. } => self.remove(side, id),
                 Command::Announce { id, address } => {
                     assert_ne!(id, 0, "ID 0 cannot be announced");
-                    let has_left_over = self.left_over.iter().any(|(whose, _)| *whose == side);
+                    let has_left_over = self.left_over.keys().any(|(whose, _)| *whose == side);
                     let is_heard = !self.subflows.is_empty();
                     assert!(is_heard || has_left_over, "there is no way to tell");
                     if is_heard && !self.is_deaf {
@@ -225,7 +225,7 @@ impl World {
                 }
                 Command::SetBackup { subflow, backup } => {
                     let seen = if side == 0 { subflow } else { turned(subflow) };
-                    let is_left_over = self.left_over.contains(&(side, subflow));
+                    let is_left_over = self.left_over.contains_key(&(side, subflow));
                     let is_there = is_left_over || self.subflows.contains_key(&seen);
                     assert!(is_there, "{subflow:?} is not there");
                     match backup {
@@ -290,16 +290,19 @@ impl World {
     fn close_at(&mut self, side: usize, subflow: FourTuple) {
         self.tell(side, Event::SubflowClosed { subflow });
         let seen = if side == 0 { subflow } else { turned(subflow) };
-        if self.left_over.remove(&(side, subflow)) || self.subflows.remove(&seen).is_none() {
+        if self.left_over.remove(&(side, subflow)).is_some() {
             return;
         }
+        let Some(ids) = self.subflows.remove(&seen) else {
+            return;
+        };
         let (peer, of_peer) = (1 - side, turned(subflow));
         let link = link_of(subflow.pair());
         if self.up.iter().all(|up| up.contains(&link)) {
             let subflow = of_peer;
             self.tell(peer, Event::SubflowClosed { subflow });
         } else {
-            self.left_over.insert((peer, of_peer));
+            self.left_over.insert((peer, of_peer), ids);
         }
     }
 
@@ -308,7 +311,7 @@ impl World {
         if self.is_mute || !self.up.iter().all(|up| up.contains(&link)) {
             return;
         }
-        let concerned = self.left_over.iter().copied();
+        let concerned = self.left_over.keys().copied();
         let concerned = concerned.filter(|(_, subflow)| link_of(subflow.pair()) == link);
         for (side, subflow) in concerned.collect::<Vec<_>>() {
             self.left_over.remove(&(side, subflow));
@@ -323,6 +326,12 @@ impl World {
         }
         let peer = 1 - side;
         self.tell(peer, Event::Removed { id });
+        let left_over = self.left_over.iter();
+        let left_over = left_over.filter(|((whose, _), ids)| *whose == peer && ids[side] == id);
+        for (_, subflow) in left_over.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.left_over.remove(&(peer, subflow));
+            self.tell(peer, Event::SubflowClosed { subflow });
+        }
         let concerned = self.subflows.iter().filter(|(_, ids)| ids[side] == id);
         for subflow in concerned.map(|(subflow, _)| *subflow).collect::<Vec<_>>() {
             self.close(subflow);

@@ -39,6 +39,23 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Offer:
+    """What a back-end has here: each feature that it names, with why it is not there, None if it is."""
+
+    backend: str
+    features: Mapping[str, str | None]
+
+    @classmethod
+    def of(cls, backend: Backend) -> Offer:
+        """Ask a back-end. That may take a while: once is enough for many experiments."""
+        return cls(backend.name, {one.feature: None if one.available else one.why for one in backend.probe()})
+
+    def why_not(self, feature: str) -> str | None:
+        """Why it is not there; None if it is."""
+        return self.features.get(feature, f"the {self.backend} back-end does not know it")
+
+
+@dataclass(frozen=True)
 class _List:
     """A list of preference at its place in an experiment: ``flows.bulk.cc`` with two names."""
 
@@ -47,17 +64,16 @@ class _List:
     choices: Sequence[Any]
 
 
-def first_choices(experiment: Mapping[str, Any], backends: Sequence[Backend]) -> Choice:
-    """Reduce every list of a resolved experiment to the first choice that all the back-ends have.
+def first_choices(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Choice:
+    """Reduce every list of a resolved experiment to the first choice that all back-ends offer.
 
     The experiment that is given stays as it is.
     """
-    known = [_features(backend) for backend in backends]
     substitutions: list[Json] = []
     missing: list[tuple[str, str]] = []
     chosen: dict[str, Any] = {}
-    for listed in _lists(experiment, known):
-        reasons = [_why_not(listed.kind, choice, known, backends) for choice in listed.choices]
+    for listed in _lists(experiment, offers):
+        reasons = [_why_not(listed.kind, choice, offers) for choice in listed.choices]
         at = next((index for index, why in enumerate(reasons) if why is None), None)
         names = [_name(listed.kind, choice) for choice in listed.choices]
         if at is None:
@@ -71,17 +87,12 @@ def first_choices(experiment: Mapping[str, Any], backends: Sequence[Backend]) ->
     return Choice(_reduced(experiment, chosen), substitutions, missing)
 
 
-def _features(backend: Backend) -> dict[str, str | None]:
-    """What a back-end names as its features, each with why it is not there, None if it is."""
-    return {one.feature: None if one.available else one.why for one in backend.probe()}
-
-
-def _lists(experiment: Mapping[str, Any], known: Sequence[Mapping[str, str | None]]) -> Iterator[_List]:
+def _lists(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Iterator[_List]:
     """The lists that matter. Where the transport itself is not there, ``check`` refuses it, and nothing is chosen."""
     multipath: set[str] = set()
     for flow in experiment["flows"]:
         transport = flow["transport"]
-        if any(features.get(f"transport {transport}", "unknown") is not None for features in known):
+        if any(offer.why_not(f"transport {transport}") is not None for offer in offers):
             continue
         for kind in OF_TRANSPORT.get(transport, ()):
             yield _List(f"flows.{flow['id']}.{kind}", kind, flow[kind])
@@ -92,16 +103,11 @@ def _lists(experiment: Mapping[str, Any], known: Sequence[Mapping[str, str | Non
             yield _List(f"hosts.{host['id']}.behaviour", "behaviour", host["behaviour"])
 
 
-def _why_not(
-    kind: str, choice: Any, known: Sequence[Mapping[str, str | None]], backends: Sequence[Backend]
-) -> str | None:
+def _why_not(kind: str, choice: Any, offers: Sequence[Offer]) -> str | None:
     """Why one of the back-ends does not have a choice; None if all have it."""
     feature = f"{kind} {choice if isinstance(choice, str) else choice['name']}"
-    for features, backend in zip(known, backends, strict=True):
-        why = features.get(feature, f"the {backend.name} back-end does not know it")
-        if why is not None:
-            return why
-    return None
+    reasons = (offer.why_not(feature) for offer in offers)
+    return next((why for why in reasons if why is not None), None)
 
 
 def _name(kind: str, choice: Any) -> str:

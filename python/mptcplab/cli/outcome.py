@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from mptcplab.cli.output import RESULTS, print_table
 from mptcplab.report.quantities import quantity
-from mptcplab.report.verdict import substituted
+from mptcplab.report.verdict import fell_back, substituted
 from mptcplab.results import Spread
 
 if TYPE_CHECKING:
@@ -49,6 +49,15 @@ def print_substitutions(bundles: Sequence[Bundle]) -> None:
     told = (substituted(entry) for bundle in bundles for entry in bundle.record["substitutions"])
     for line in dict.fromkeys(told):
         RESULTS.print(f"[yellow]substituted[/] {escape(line)}", soft_wrap=True)
+
+
+def print_fallbacks(bundles: Sequence[Bundle]) -> None:
+    """A line for each connection that was plain TCP although Multipath TCP was asked for."""
+    for bundle in bundles:
+        for flow in bundle.record["flows"]:
+            if flow.get("fallback"):
+                run = f"{bundle.record['experiment']}, seed {bundle.record['seed']}"
+                RESULTS.print(f"[yellow]fallback[/] {escape(f'{fell_back(flow)} ({run})')}", soft_wrap=True)
 
 
 def print_not_done(bundles: Sequence[Bundle]) -> None:

@@ -70,6 +70,7 @@ def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None
     from mptcplab.cli.outcome import (
         print_chart,
         print_expectations,
+        print_fallbacks,
         print_family_metrics,
         print_not_done,
         print_outcome,
@@ -79,6 +80,7 @@ def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None
 
     print_outcome(bundles)
     print_substitutions(bundles)
+    print_fallbacks(bundles)
     print_not_done(bundles)
     if len(bundles) == 1 and bundles[0].record["result"] is not None:
         print_chart(bundles[0])

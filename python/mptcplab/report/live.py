@@ -31,7 +31,7 @@ class Live:
     subflows: Grid | None = None
     path_events: Grid | None = None
     lateness: Grid | None = None
-    bound: str = ""
+    standstill_s: float | None = None
     settings: Grid | None = None
     routing: list[Text] = field(default_factory=list)
     counters: Grid | None = None
@@ -45,7 +45,7 @@ class Live:
             _subflows(run),
             _path_events(run.result.get("path_events") or []),
             _lateness(run.result),
-            (run.result.get("lateness") or {}).get("bound") or "",
+            run.result.get("longest_standstill_s"),
             _by_host("setting", hosts, "settings"),
             [_routing(host) for host in hosts if host["rules"] or host["routes"]],
             _by_host("counter", hosts, "counters"),
@@ -100,25 +100,35 @@ def _replaced(of_flow: Sequence[Subflow], subflow: Subflow) -> list[Subflow]:
 def _path_events(events: list[Json]) -> Grid | None:
     heads = ["time", "host", "flow", "what", "local", "remote"]
     rows = [
-        [quantity(event["time_ns"] / 1e9, "s"), *(str(event[key] or MISSING) for key in heads[1:])]
+        [
+            quantity(event["time_ns"] / 1e9, "s"),
+            event["host"],
+            event["flow"] or MISSING,
+            _what(event),
+            event["local"] or MISSING,
+            event["remote"] or MISSING,
+        ]
         for event in events[:MOST_ROWS]
     ]
     return Grid(heads, rows) if rows else None
 
 
+def _what(event: Json) -> str:
+    """What happened in words, with its reason."""
+    what = event["what"].replace("_", " ") + (" (backup)" if event.get("backup") else "")
+    return f"{what}: {event['why']}" if event.get("why") else str(what)
+
+
 def _lateness(result: Json) -> Grid | None:
-    """How much later than the model says packets were delivered: in all, and on each link that was late at all."""
-    lateness = result.get("lateness")
-    if not lateness:
+    """How much later than the model says packets were delivered on each link."""
+    late = {f"{link['id']}.{link['direction']}": link["late"] for link in result["links"] if link.get("late")}
+    if not late:
         return None
-    heads = ["", "mean", "99th percentile", "most", "longest pause of the emulator"]
-    total = [*(quantity(lateness[key], "s") for key in ("mean_s", "p99_s", "max_s", "read_gap_max_s"))]
-    rows = [["all links", *total]]
-    for link in result["links"]:
-        late = link.get("late")
-        if late and late["max_s"]:
-            numbers = [quantity(late[key], "s") for key in ("mean_s", "p99_s", "max_s")]
-            rows.append([f"{link['id']}.{link['direction']}", *numbers, ""])
+    heads = ["link", "packets", "mean", "99th percentile", "most"]
+    rows = [
+        [name, str(one["deliveries"]), *(quantity(one[key], "s") for key in ("mean_s", "p99_s", "max_s"))]
+        for name, one in late.items()
+    ]
     return Grid(heads, rows[:MOST_ROWS], frozenset(range(1, len(heads))))
 
 

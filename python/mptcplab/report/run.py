@@ -15,7 +15,7 @@ from mptcplab.plots.marks import in_words
 from mptcplab.report.live import Live
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
-from mptcplab.report.verdict import sentences, substituted
+from mptcplab.report.verdict import fell_back, sentences, substituted
 from mptcplab.results import METRICS, Bundle, Evaluation, RunData
 from mptcplab.results.bundle import EXPERIMENT
 from mptcplab.results.entities import Json
@@ -82,6 +82,7 @@ def _warnings(record: Json) -> list[str]:
         found.append(f"This run is {record['status']}: {record['why'] or 'no reason was recorded'}.")
     for substitution in record["substitutions"]:
         found.append(f"Substituted: {substituted(substitution)}.")
+    found += [fell_back(flow) for flow in record["flows"] if flow.get("fallback")]
     found += [f"{event['id']} was injected while the run went on." for event in record["events"] if event["injected"]]
     return found
 

@@ -29,6 +29,11 @@ def substituted(substitution: Json) -> str:
     return "{where}: {used} instead of {asked} ({why})".format(**substitution)
 
 
+def fell_back(flow: Json) -> str:
+    """That a connection was plain TCP although Multipath TCP was asked for, and why."""
+    return f"{flow['id']} fell back to TCP: {flow['fallback']}."
+
+
 def _flow(flow: Json) -> str:
     carried = f"{flow['id']} ({flow['transport']}) carried {quantity(flow['goodput_bps'], 'bit/s')}"
     if flow["ceiling_bps"] and flow["goodput_bps"] is not None:
@@ -66,8 +71,10 @@ def _subflows(metrics: Json) -> str:
 
 def _lateness(record: Json) -> list[str]:
     """How far the emulated network was from the model, for runs in real time."""
-    late = (record["result"] or {}).get("lateness")
+    links = (record["result"] or {}).get("links", [])
+    late = [link["late"] for link in links if link.get("late") and link["late"]["deliveries"]]
     if not late:
         return []
-    mean, most = quantity(late["mean_s"], "s"), quantity(late["max_s"], "s")
+    mean_s = sum(one["mean_s"] * one["deliveries"] for one in late) / sum(one["deliveries"] for one in late)
+    mean, most = quantity(mean_s, "s"), quantity(max(one["max_s"] for one in late), "s")
     return [f"Packets came {mean} later than the link model says in the mean, {most} at most."]

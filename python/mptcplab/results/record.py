@@ -63,6 +63,7 @@ def _flow(evaluation: Evaluation, flow: str) -> Json:
             for r in recoveries(run, flow)
         ],
         "subflows": _subflows(run, flow),
+        "fallback": run.flow_results[flow].get("fallback"),
     }
 
 

@@ -112,7 +112,9 @@ def reused(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
     found = _subflows(run, flow)
     if isinstance(found, Absent):
         return found
-    hit = [(s, f) for f in failures for s in found if s.alive_at(f.actual_s) and hit_by(run, s, f)]
+    every_s = run.resolved["measure"]["every_ns"] / NANOS_PER_SECOND
+    # A subflow is seen in samples: the last one before the failure is what counts.
+    hit = [(s, f) for f in failures for s in found if s.alive_at(f.actual_s - every_s) and hit_by(run, s, f)]
     if not hit:
         return NotConcerned(NO_FAILURE)
     repaired = [(subflow, r) for subflow, f in hit if (r := repair_of(run, f)) is not None]

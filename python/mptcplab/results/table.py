@@ -19,7 +19,8 @@ SUPPLIERS = ("sim", "kernel")
 
 # Why a back-end does not supply a metric, by back-end; one that is not named supplies it.
 ENGINE = {"sim": "it comes with the protocol engine"}
-BEYOND_KERNEL = ENGINE | {"kernel": "the kernel does not tell it; it comes with the analysis of captures"}
+UNTOLD = ENGINE | {"kernel": "the kernel does not tell it"}
+IN_CAPTURES = ENGINE | {"kernel": "the kernel does not tell it; it comes with the analysis of captures"}
 CAPTURE = dict.fromkeys(SUPPLIERS, "it comes with the analysis of captures")
 LIVE = {"sim": "in virtual time nothing is late"}
 CONTROLLER = dict.fromkeys(SUPPLIERS, "it comes with the SDN controller")
@@ -116,10 +117,10 @@ _FLOW = [
     _m("flow", "reorder_extent", "units", "derived", "largest extent of a reordered unit (RFC 4737 section 4.2.2)", grouped="max", papers="reorder_extent"),
     _m("flow", "n_reordering", "units", "derived", "largest n-reordering (RFC 4737 section 5.4); 3 would look like a loss to TCP", grouped="max"),
     _m("flow", "reorder_density", "", "distribution", "share of units by displacement (RFC 5236 section 4)", papers="reorder_density"),
-    _m("flow", "out_of_order_bytes", "B", "gauge", "bytes that wait in the receiver's out-of-order queue", awaits=ENGINE, grouped="sum"),
+    _m("flow", "out_of_order_bytes", "B", "gauge", "bytes that wait in the receiver's out-of-order queue", awaits=UNTOLD, grouped="sum"),
     _m("flow", "retransmitted_bytes", "B", "counter", "payload bytes sent again on the subflow that lost them", awaits=ENGINE, grouped="sum", papers="retransmitted_bytes"),
-    _m("flow", "reinjected_bytes", "B", "counter", "payload bytes sent again on another subflow", awaits=BEYOND_KERNEL, grouped="sum"),
-    _m("flow", "duplicate_bytes", "B", "counter", "payload bytes that arrived more than once", awaits=BEYOND_KERNEL, grouped="sum", papers="duplicate_bytes"),
+    _m("flow", "reinjected_bytes", "B", "counter", "payload bytes sent again, on another subflow or the same, because the connection lacked them", awaits=ENGINE, grouped="sum"),
+    _m("flow", "duplicate_bytes", "B", "counter", "payload bytes that arrived more than once", awaits=IN_CAPTURES, grouped="sum", papers="duplicate_bytes"),
     _m("flow", "receive_window_bytes", "B", "gauge", "window that the receiver announces for the connection", awaits=ENGINE, grouped="sum"),
     _m("flow", "redundancy_ratio", "", "derived", "payload bytes on the wire / unique bytes - 1; only of finite flows that ended", awaits=ENGINE),
     _m("flow", "subflows_opened", "subflows", "counter", "subflows established since the start", awaits=ENGINE, grouped="sum", papers="subflow_count; tcp_subflows"),
@@ -151,11 +152,11 @@ _SUBFLOW = [
        papers="loss_recovery_kind(fast_recovery|slow_start)"),
     _m("subflow", "alive", "0/1", "gauge", "whether it is established and not closed (mean: share of the time)", awaits=ENGINE),
     _m("subflow", "backup", "0/1", "gauge", "whether it is a backup subflow (mean: share of the time)", awaits=ENGINE),
-    _m("subflow", "stale", "0/1", "gauge", "whether it is taken for failed (mean: share of the time)", awaits=ENGINE),
+    _m("subflow", "stale", "0/1", "gauge", "whether it is taken for failed (mean: share of the time)", awaits=UNTOLD),
     _m("subflow", "opened_s", "s", "derived", "time at which it was established", awaits=ENGINE),
     _m("subflow", "closed_s", "s", "derived", "time at which it was closed", awaits=ENGINE),
-    _m("subflow", "fast_recovery_count", "episodes", "counter", "episodes of fast recovery (RFC 6675)", awaits=BEYOND_KERNEL),
-    _m("subflow", "reordering_ratio", "", "derived", "packets that arrive below an earlier one / packets (RFC 4737)", awaits=BEYOND_KERNEL),
+    _m("subflow", "fast_recovery_count", "episodes", "counter", "episodes of fast recovery (RFC 6675)", awaits=UNTOLD),
+    _m("subflow", "reordering_ratio", "", "derived", "packets that arrive below an earlier one / packets (RFC 4737)", awaits=IN_CAPTURES),
 ]  # fmt: skip
 
 _LINK = [
@@ -237,9 +238,9 @@ _EVENT = [
     _m("event", "subflows_recreated", "subflows", "derived",
        "subflows opened after the event between two addresses that had had one before; each counts for the last failure on its path; all flows", awaits=ENGINE),
     _m("event", "redirect_latency_s", "s", "derived",
-       "time from the failure until the subflows on other links carry half of what the failed ones carried, on top of their own", awaits=BEYOND_KERNEL,
+       "time from the failure until the subflows on other links carry half of what the failed ones carried, on top of their own", awaits=IN_CAPTURES,
        papers="redirect_latency_s"),
-    _m("event", "handover_gap_s", "s", "derived", "last packet on the old subflow to first on the new", awaits=BEYOND_KERNEL),
+    _m("event", "handover_gap_s", "s", "derived", "last packet on the old subflow to first on the new", awaits=IN_CAPTURES),
     _m("event", "detection_s", "s", "derived", "failure to its notice by the controller", awaits=CONTROLLER, papers="detection_ms"),
     _m("event", "route_install_s", "s", "derived", "notice of the failure to the last rule of the new route installed", awaits=CONTROLLER, papers="route_install_ms"),
 ]  # fmt: skip

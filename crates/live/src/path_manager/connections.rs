@@ -24,6 +24,23 @@ struct Managed {
     /// Whether its socket is one for both address families: the kernel then wants IPv4 mapped to IPv6.
     is_mapped: bool,
     is_established: bool,
+    /// The peer's, by their IDs.
+    remote_addresses: BTreeMap<u8, IpAddr>,
+}
+
+impl Managed {
+    /// Remembers whose address it is; for a removal, says so.
+    fn remote_of(&mut self, notification: &Notification) -> Option<IpAddr> {
+        let id = notification.remote_id?;
+        let told = notification.remote.map(|remote| remote.ip().to_canonical());
+        match told {
+            Some(address) => {
+                self.remote_addresses.insert(id, address);
+                None
+            }
+            None => self.remote_addresses.get(&id).copied(),
+        }
+    }
 }
 
 /// All connections of a host, by the kernel's token.
@@ -182,6 +199,7 @@ impl Connections {
                 .local
                 .is_some_and(|local| is_mapped(local.ip())),
             is_established: false,
+            remote_addresses: BTreeMap::new(),
         };
         self.managed.insert(token, managed);
     }
@@ -221,6 +239,11 @@ impl Connections {
         note.remote_id = notification.remote_id;
         note.backup = notification.backup;
         note.why = why(notification);
+        if let Some(one) = self.managed.get_mut(&notification.token)
+            && let Some(address) = one.remote_of(notification)
+        {
+            note.remote = Some(address.into());
+        }
         self.note(notification.token, note);
     }
 
@@ -264,7 +287,9 @@ fn note_of(command: &Command) -> Note {
         Command::Announce { id, address } => Note::new(What::AddressAnnounced)
             .local(address)
             .local_id(id),
-        Command::Remove { id } => Note::new(What::AddressRemoved).local_id(id),
+        Command::Remove { id, address } => {
+            Note::new(What::AddressRemoved).local(address).local_id(id)
+        }
         Command::OpenSubflow {
             local,
             local_id,
@@ -289,7 +314,7 @@ fn request_of(token: u32, command: &Command, is_mapped: bool) -> Request {
     let end = |end: SocketAddr| if is_mapped { mapped(end) } else { end };
     match *command {
         Command::Announce { id, address } => Request::Announce { token, id, address },
-        Command::Remove { id } => Request::Remove { token, id },
+        Command::Remove { id, .. } => Request::Remove { token, id },
         Command::OpenSubflow {
             local,
             local_id,

@@ -70,7 +70,8 @@ impl PathManagers {
         })
     }
 
-    /// Times are by this clock from now on, and what was recorded so far is forgotten: for t = 0.
+    /// Times are by this clock from now on: for t = 0. What was recorded so far is forgotten, but for the endpoints, which
+    /// are there from the start.
     ///
     /// # Errors
     /// A thread has died.
@@ -78,7 +79,9 @@ impl PathManagers {
         for host in self.hosts.values_mut() {
             host.restart(clock)?;
         }
-        self.events();
+        let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        record.retain(|event| event.what == What::EndpointAdded);
+        record.iter_mut().for_each(|event| event.time_ns = 0);
         Ok(())
     }
 

@@ -1,17 +1,16 @@
 //! Connections: one host opens, the other one accepts, and then each end does its part.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use netlab::time::Nanos;
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, accept_with, bind, connect, sockopt};
+use rustix::net::{SocketFlags, accept_with, connect, sockopt};
 
 use super::StreamEnd;
 use super::record::Journal;
-use super::sockets::{Addresses, Registered, Registry, set_nodelay};
+use super::sockets::{Addresses, Registered, Registry, bind_address, set_nodelay};
 use super::worker::{Task, Turn, Wait};
 use crate::Clock;
 
@@ -120,7 +119,7 @@ impl Opener {
 
     /// Calls connect, from the address of the primary path.
     fn connect(&self, socket: &OwnedFd) -> io::Result<()> {
-        bind(socket, &SocketAddr::new(self.addresses.source, 0))?;
+        bind_address(socket, self.addresses.source)?;
         match connect(socket, &self.addresses.target) {
             Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
             Err(error) => Err(error.into()),

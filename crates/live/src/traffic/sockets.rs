@@ -12,6 +12,7 @@ use rustix::net::{
 
 use super::{FlowSocket, StreamEnd};
 use crate::LiveError;
+use crate::sys::set_socket_option;
 
 /// A bound that hosts may lower (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
@@ -79,6 +80,15 @@ pub(super) fn stream_socket(address: IpAddr, kind: &StreamKind) -> Result<OwnedF
 /// A small piece does not wait for the acknowledgement of the one before (RFC 896), which would delay units by round-trip times.
 pub(super) fn set_nodelay(socket: &OwnedFd) -> io::Result<()> {
     Ok(sockopt::set_tcp_nodelay(socket, true)?)
+}
+
+/// Binds an address and leaves the port to connect, which can then take one that is in use towards another peer.
+pub(super) fn bind_address(socket: &OwnedFd, address: IpAddr) -> io::Result<()> {
+    let yes = 1_i32.to_ne_bytes();
+    let (level, name) = (libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT);
+    // A kernel without it for this kind of socket takes a port now, which is as good while there are some left.
+    let _ = set_socket_option(socket.as_fd(), level, name, &yes);
+    Ok(bind(socket, &SocketAddr::new(address, 0))?)
 }
 
 /// A socket that listens at all addresses of the family of `address`, so that further subflows can come to each.

@@ -53,7 +53,9 @@ pub(super) struct StreamSender {
     sent: u64,
     /// Of the unit that is partly sent.
     header: [u8; UNIT_HEADER_BYTES],
-    has_shut_down: bool,
+    /// Whether it closes when it has sent all; else the receiver, who knows how much comes, does.
+    closes: bool,
+    is_done: bool,
 }
 
 impl StreamSender {
@@ -71,18 +73,25 @@ impl StreamSender {
             given: None,
             sent: 0,
             header: [0; UNIT_HEADER_BYTES],
-            has_shut_down: false,
+            closes: true,
+            is_done: false,
         }
     }
 
     /// Sends one unit that calls itself `header`.
-    pub(super) fn of_one_unit(flow: Arc<FlowRecord>, bytes: u64, header: UnitHeader) -> Self {
+    pub(super) fn of_one_unit(
+        flow: Arc<FlowRecord>,
+        bytes: u64,
+        header: UnitHeader,
+        closes: bool,
+    ) -> Self {
         let shape = Shape {
             unit_bytes: bytes,
             bytes: Some(bytes),
         };
         Self {
             given: Some(header),
+            closes,
             ..Self::new(flow, shape, None, None)
         }
     }
@@ -179,14 +188,16 @@ impl StreamSender {
 
 impl End for StreamSender {
     fn advance(&mut self, socket: BorrowedFd<'_>, clock: Clock) -> io::Result<Option<Wait>> {
-        if self.has_shut_down {
+        if self.is_done {
             return wait_for_peer(socket);
         }
         for _ in 0..CALLS_PER_TURN {
             let now = clock.now();
             if self.is_complete(now) {
-                self.has_shut_down = true;
-                shutdown(socket, Shutdown::Write)?;
+                self.is_done = true;
+                if self.closes {
+                    shutdown(socket, Shutdown::Write)?;
+                }
                 return wait_for_peer(socket);
             }
             let released = self.released(now);
@@ -296,6 +307,8 @@ pub(super) struct StreamReceiver {
     flow: Arc<FlowRecord>,
     units: UnitReader,
     buffer: Vec<u8>,
+    /// Whether it closes when it has all.
+    closes: bool,
     last_arrival: Option<Nanos>,
 }
 
@@ -309,9 +322,31 @@ impl StreamReceiver {
                 received: 0,
                 header: [0; UNIT_HEADER_BYTES],
             },
+            closes: false,
             buffer: vec![0; shape.bytes.map_or(BYTES_PER_CALL, buffer_bytes) as usize],
             last_arrival: None,
         }
+    }
+
+    /// Receives one unit.
+    pub(super) fn of_one_unit(
+        flow: Arc<FlowRecord>,
+        bytes: u64,
+        numbering: Numbering,
+        closes: bool,
+    ) -> Self {
+        let shape = Shape {
+            unit_bytes: bytes,
+            bytes: Some(bytes),
+        };
+        Self {
+            closes,
+            ..Self::new(flow, shape, numbering)
+        }
+    }
+
+    fn has_all(&self) -> bool {
+        self.units.shape.bytes == Some(self.units.received)
     }
 
     fn take(&mut self, count: usize, now: Nanos) -> io::Result<()> {
@@ -321,8 +356,8 @@ impl StreamReceiver {
             flow.note_unit(header.number, bytes, header.sent_ns, now);
         })?;
         flow.bytes_received.add(count as u64);
-        if units.shape.bytes == Some(units.received) {
-            flow.note_complete(now);
+        if self.has_all() {
+            self.flow.note_complete(now);
         }
         Ok(())
     }
@@ -357,6 +392,10 @@ impl End for StreamReceiver {
                 }
                 Progress::Done((_, count)) => {
                     self.take(count, clock.now())?;
+                    if self.closes && self.has_all() {
+                        shutdown(socket, Shutdown::Write)?;
+                        return Ok(None);
+                    }
                     // There is no more yet: asking would only cost a system call.
                     if count < self.buffer.len() {
                         break;

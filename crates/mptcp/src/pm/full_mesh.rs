@@ -80,8 +80,6 @@ struct PeerAddresses {
     by_id: BTreeMap<AddressId, IpAddr>,
     ports: BTreeMap<IpAddr, u16>,
     removed: BTreeSet<IpAddr>,
-    /// Announced, and no new subflow since.
-    unanswered: BTreeSet<IpAddr>,
 }
 
 impl PeerAddresses {
@@ -98,14 +96,12 @@ impl PeerAddresses {
         Some(address)
     }
 
-    /// Says whether it was announced before, and nothing came of that.
-    fn announce(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) -> bool {
+    fn announce(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) {
         self.by_id.insert(id, address);
         self.removed.remove(&address);
         if let Some(port) = port {
             self.ports.insert(address, port);
         }
-        !self.unanswered.insert(address)
     }
 }
 
@@ -177,7 +173,6 @@ impl FullMesh {
     ) {
         self.ids.learn(subflow.local.ip(), local_id);
         self.peer.by_id.insert(remote_id, subflow.remote.ip());
-        self.peer.unanswered.remove(&subflow.remote.ip());
         let state = self.state(subflow.pair());
         state.opening = false;
         state.retry_at = None;
@@ -227,7 +222,8 @@ impl FullMesh {
         self.announcements.remove(local);
         self.forget(|pair| pair.local == local);
         if let Some(id) = self.ids.known(local).filter(|_| self.established) {
-            commands.push(Command::Remove { id });
+            let address = local;
+            commands.push(Command::Remove { id, address });
         }
         let closed = self.subflows.from(local);
         commands.extend(closed.map(|subflow| Command::CloseSubflow { subflow }));
@@ -262,6 +258,17 @@ impl FullMesh {
         self.announcements.retry_at = Some(self.announcements.backoff.after_failure(now));
     }
 
+    /// Nothing came of an announcement: it was lost, or an earlier removal was and the peer believes that it still has
+    /// subflows to these addresses.
+    fn announce_again(&mut self, now: Nanos, commands: &mut Vec<Command>) {
+        for &address in &self.announcements.addresses {
+            if let Some(id) = self.ids.id_to_announce(address) {
+                commands.push(Command::Remove { id, address });
+            }
+        }
+        self.announce(now, commands);
+    }
+
     /// A subflow shows that the peer knows its address, and makes a way to tell of the others.
     fn heard(&mut self, now: Nanos, subflow: FourTuple, commands: &mut Vec<Command>) {
         self.announcements.remove(subflow.local.ip());
@@ -270,27 +277,16 @@ impl FullMesh {
         }
     }
 
-    fn announced(&mut self, remote: IpAddr, is_repeated: bool, commands: &mut Vec<Command>) {
+    fn announced(&mut self, remote: IpAddr, commands: &mut Vec<Command>) {
         self.open_missing(|pair| pair.remote == remote, commands);
-        if is_repeated && self.role == Role::Opener && self.established {
-            self.replace(remote, commands);
-        }
     }
 
-    /// Who announces an address again misses subflows to it: those that seem to be there were closed without a word that
-    /// arrived. New ones show it.
-    fn replace(&mut self, remote: IpAddr, commands: &mut Vec<Command>) {
-        for pair in self.pairs.clone() {
-            let is_concerned = pair.remote == remote && self.subflows.count(pair) > 0;
-            if is_concerned && self.is_usable(pair) && !self.state(pair).opening {
-                self.open(pair, commands);
-            }
-        }
-    }
-
-    fn removed(&mut self, id: AddressId) {
+    /// The stack closes the subflows whose address has this ID; the same address may also be known by another one.
+    fn removed(&mut self, id: AddressId, commands: &mut Vec<Command>) {
         if let Some(remote) = self.peer.remove(id) {
             self.forget(|pair| pair.remote == remote);
+            let others = self.subflows.to_under_other_id(remote, id);
+            commands.extend(others.map(|subflow| Command::CloseSubflow { subflow }));
         }
     }
 
@@ -312,10 +308,10 @@ impl PathManager for FullMesh {
             Event::AddressUp(local) => self.address_up(now, local, commands),
             Event::Backup { .. } => {}
             Event::Announced { id, address, port } => {
-                let is_repeated = self.peer.announce(id, address, port);
-                self.announced(address, is_repeated, commands);
+                self.peer.announce(id, address, port);
+                self.announced(address, commands);
             }
-            Event::Removed { id } => self.removed(id),
+            Event::Removed { id } => self.removed(id, commands),
             Event::SubflowEstablished {
                 subflow,
                 local_id,
@@ -341,7 +337,7 @@ impl PathManager for FullMesh {
         }
         self.open_missing(|_| false, commands);
         if self.announcements.retry_at.is_some_and(|at| at <= now) {
-            self.announce(now, commands);
+            self.announce_again(now, commands);
         }
     }
 }
@@ -357,6 +353,15 @@ mod tests {
 
     fn acceptor(links: u8) -> Side {
         Side::new(Box::new(FullMesh::new(&connection(Role::Acceptor, links))))
+    }
+
+    /// What is said and done about a lost address.
+    fn gone(id: AddressId, subflow: FourTuple) -> [Command; 2] {
+        let address = subflow.local.ip();
+        [
+            Command::Remove { id, address },
+            Command::CloseSubflow { subflow },
+        ]
     }
 
     /// A connection over all links, each subflow established.
@@ -425,24 +430,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_announced_again_gets_a_new_subflow_for_the_one_that_seems_to_be_there() {
+    fn a_removal_also_concerns_subflows_under_another_id_of_the_address() {
         let mut side = complete(2);
-        let subflow = tuple(2, 40_000);
-        let announced = Event::Announced {
-            id: 1,
-            address: subflow.remote.ip(),
-            port: None,
-        };
-        assert_eq!(side.tell(announced.clone()), []);
-        let expected = [(subflow.local.ip(), 1, remote_of(2))];
-        assert_eq!(opened(&side.tell(announced.clone())), expected);
-        assert_eq!(side.tell(announced), []);
-        let established = Event::SubflowEstablished {
-            subflow: tuple(2, 40_001),
-            local_id: 1,
-            remote_id: 1,
-        };
-        assert_eq!(side.tell(established), [Command::CloseSubflow { subflow }]);
+        let subflow = tuple(1, 40_000);
+        let (id, address) = (5, subflow.remote.ip());
+        let port = None;
+        assert_eq!(side.tell(Event::Announced { id, address, port }), []);
+        let expected = [Command::CloseSubflow { subflow }];
+        assert_eq!(side.tell(Event::Removed { id }), expected);
     }
 
     #[test]
@@ -466,10 +461,7 @@ mod tests {
         let mut side = complete(3);
         let subflow = tuple(2, 40_000);
         let local = subflow.local.ip();
-        assert_eq!(
-            side.tell(Event::AddressDown(local)),
-            [Command::Remove { id: 1 }, Command::CloseSubflow { subflow }]
-        );
+        assert_eq!(side.tell(Event::AddressDown(local)), gone(1, subflow));
         assert_eq!(side.tell(Event::SubflowClosed { subflow }), []);
         assert_eq!(
             opened(&side.tell(Event::AddressUp(local))),
@@ -483,10 +475,7 @@ mod tests {
         let subflow = tuple(1, 40_000);
         let local = subflow.local.ip();
         let commands = side.tell(Event::AddressDown(local));
-        assert_eq!(
-            commands,
-            [Command::Remove { id: 0 }, Command::CloseSubflow { subflow }]
-        );
+        assert_eq!(commands, gone(0, subflow));
         side.tell(Event::SubflowClosed { subflow });
         assert_eq!(
             opened(&side.tell(Event::AddressUp(local))),
@@ -575,10 +564,7 @@ mod tests {
             remote_id: 1,
         });
         let address = subflow.local.ip();
-        assert_eq!(
-            side.tell(Event::AddressDown(address)),
-            [Command::Remove { id: 9 }, Command::CloseSubflow { subflow }]
-        );
+        assert_eq!(side.tell(Event::AddressDown(address)), gone(9, subflow));
         let expected = [Command::Announce { id: 9, address }];
         assert_eq!(side.tell(Event::AddressUp(address)), expected);
     }
@@ -591,9 +577,14 @@ mod tests {
         let address = subflow.local.ip();
         let expected = [Command::Announce { id: 1, address }];
         assert_eq!(side.tell(Event::AddressUp(address)), expected);
-        for seconds in [1, 2, 4, 8, 16, 30, 30] {
+        let id = 1;
+        let again = [
+            Command::Remove { id, address },
+            Command::Announce { id, address },
+        ];
+        for seconds in [5, 10, 20, 30, 30] {
             assert_eq!(side.wait(), Some(seconds * 1_000_000_000));
-            assert_eq!(side.expire(), expected);
+            assert_eq!(side.expire(), again);
         }
         let (local_id, remote_id) = (1, 1);
         let established = Event::SubflowEstablished {
@@ -635,10 +626,7 @@ mod tests {
         let subflow = tuple(1, 40_000);
         let address = subflow.local.ip();
         for _ in 0..2 {
-            assert_eq!(
-                side.tell(Event::AddressDown(address)),
-                [Command::Remove { id: 0 }, Command::CloseSubflow { subflow }]
-            );
+            assert_eq!(side.tell(Event::AddressDown(address)), gone(0, subflow));
             side.tell(Event::SubflowClosed { subflow });
             let expected = [Command::Announce { id: 2, address }];
             assert_eq!(side.tell(Event::AddressUp(address)), expected);

@@ -158,6 +158,8 @@ pub enum Command {
     Remove {
         /// Its ID.
         id: AddressId,
+        /// The address.
+        address: IpAddr,
     },
     /// Open a subflow, from a port that the stack chooses.
     OpenSubflow {

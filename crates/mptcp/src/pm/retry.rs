@@ -6,8 +6,9 @@ use super::Nanos;
 /// listen.
 const SUBFLOW_NS: Nanos = 100_000_000;
 
-/// The first wait for an effect of an announcement, which is sent once and may be lost: several round trips.
-const ANNOUNCEMENT_NS: Nanos = 1_000_000_000;
+/// The first wait for an effect of an announcement: several round trips through full queues. Until then it is up to the
+/// stack to send it again (RFC 8684, section 3.4.1).
+const ANNOUNCEMENT_NS: Nanos = 5_000_000_000;
 
 /// Waits double up to this one.
 const LONGEST_NS: Nanos = 30_000_000_000;

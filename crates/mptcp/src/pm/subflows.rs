@@ -1,16 +1,17 @@
 //! The subflows a connection has, and which local addresses are backup ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use super::{AddressPair, Command, Connection, Event, FourTuple, Role};
+use super::{AddressId, AddressPair, Command, Connection, Event, FourTuple, Role};
 
 /// Kept up to date by events; carries out changes of priority, which every policy has in common.
 #[derive(Clone, Debug)]
 pub(super) struct Subflows {
     role: Role,
     initial: FourTuple,
-    present: BTreeSet<FourTuple>,
+    /// With the ID of the remote address.
+    present: BTreeMap<FourTuple, AddressId>,
     backup: BTreeSet<IpAddr>,
 }
 
@@ -19,7 +20,7 @@ impl Subflows {
         Self {
             role: connection.role,
             initial: connection.initial,
-            present: BTreeSet::from([connection.initial]),
+            present: BTreeMap::from([(connection.initial, 0)]),
             backup: connection.backup.clone(),
         }
     }
@@ -28,8 +29,10 @@ impl Subflows {
     pub(super) fn handle(&mut self, event: &Event, commands: &mut Vec<Command>) {
         match event {
             Event::Established => self.tell_priority(self.initial, commands),
-            Event::SubflowEstablished { subflow, .. } => {
-                self.present.insert(*subflow);
+            Event::SubflowEstablished {
+                subflow, remote_id, ..
+            } => {
+                self.present.insert(*subflow, *remote_id);
                 // What the opener opened has said so in its SYN.
                 if self.role == Role::Acceptor {
                     self.tell_priority(*subflow, commands);
@@ -70,13 +73,25 @@ impl Subflows {
 
     /// The subflows from a local address.
     pub(super) fn from(&self, local: IpAddr) -> impl Iterator<Item = FourTuple> {
-        let present = self.present.iter().copied();
+        let present = self.present.keys().copied();
         present.filter(move |subflow| subflow.local.ip() == local)
+    }
+
+    /// The subflows to a remote address, known to the peer by another ID than this one.
+    pub(super) fn to_under_other_id(
+        &self,
+        remote: IpAddr,
+        id: AddressId,
+    ) -> impl Iterator<Item = FourTuple> {
+        let present = self.present.iter();
+        present
+            .filter(move |(subflow, its_id)| subflow.remote.ip() == remote && **its_id != id)
+            .map(|(subflow, _)| *subflow)
     }
 
     /// The number of subflows between two addresses.
     pub(super) fn count(&self, pair: AddressPair) -> usize {
-        let present = self.present.iter();
+        let present = self.present.keys();
         present.filter(|subflow| subflow.pair() == pair).count()
     }
 

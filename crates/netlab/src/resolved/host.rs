@@ -16,7 +16,7 @@ pub struct Host {
     pub mptcp: bool,
     /// Whether only one subflow is used at a time.
     pub one_at_a_time: bool,
-    /// Retransmissions of a SYN before giving up.
+    /// Retransmissions of a SYN with MP_CAPABLE before it is sent without, as TCP's.
     pub syn_retries: u32,
     /// How many of them come at the initial interval, before it doubles.
     pub syn_linear_timeouts: u32,

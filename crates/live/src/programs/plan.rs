@@ -1,0 +1,252 @@
+//! From the description to command lines.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use netlab::capabilities::Missing;
+use netlab::resolved::{Action, Application, Experiment, Flow, FlowEnd, Transport};
+use netlab::rng::Generator;
+use netlab::time::Nanos;
+
+use super::iperf3;
+use super::process::Order;
+use super::sockets::Role;
+use crate::traffic::{StreamEnd, port_of_flow};
+use crate::{LiveError, NetworkNamespace};
+
+/// Lets a program's TCP sockets be those of Multipath TCP.
+const MPTCPIZE: [&str; 2] = ["mptcpize", "run"];
+
+/// The programs of one flow.
+pub(super) struct FlowPrograms {
+    pub(super) flow: usize,
+    pub(super) start_ns: Nanos,
+    /// What has to listen before the flow starts, and where.
+    pub(super) server: Option<(Order, Role, u16)>,
+    pub(super) client: (Order, Role),
+}
+
+/// The addresses of hosts, and where they are.
+pub(super) struct Planner<'a> {
+    experiment: &'a Experiment,
+    addresses: BTreeMap<&'a str, IpAddr>,
+    namespaces: &'a BTreeMap<String, Arc<NetworkNamespace>>,
+}
+
+impl<'a> Planner<'a> {
+    pub(super) fn new(
+        experiment: &'a Experiment,
+        namespaces: &'a BTreeMap<String, Arc<NetworkNamespace>>,
+    ) -> Self {
+        let interfaces = experiment.interfaces.iter();
+        Self {
+            experiment,
+            addresses: interfaces
+                .filter_map(|interface| {
+                    let text = interface.ipv4.as_deref().or(interface.ipv6.as_deref())?;
+                    let (address, _) = text.split_once('/')?;
+                    Some((interface.id.as_str(), address.parse().ok()?))
+                })
+                .collect(),
+            namespaces,
+        }
+    }
+
+    /// What a program on a host is to be started with.
+    pub(super) fn order(&self, host: &str, argv: Vec<String>) -> Result<Order, LiveError> {
+        let namespace = self.namespaces.get(host).ok_or_else(|| {
+            LiveError::Refused(format!("there is no host {host} to run a program on"))
+        })?;
+        Ok(Order {
+            host: host.to_owned(),
+            argv,
+            namespace: Arc::clone(namespace),
+            names: Arc::new(self.names_for(host)),
+        })
+    }
+
+    /// The hosts file of a host: each other host by the first address to which a flow between the two has a path.
+    fn names_for(&self, host: &str) -> String {
+        let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
+        for other in &self.experiment.hosts {
+            let flows = self.experiment.flows.iter();
+            let between = flows.filter_map(|flow| {
+                let path = flow.paths.first()?;
+                if flow.from == host && flow.to == other.id {
+                    Some(&path.remote)
+                } else if flow.to == host && flow.from == other.id {
+                    Some(&path.local)
+                } else {
+                    None
+                }
+            });
+            let interfaces = self.experiment.interfaces.iter();
+            let own = interfaces.filter(|interface| interface.node == other.id);
+            let mut all = between.chain(own.map(|interface| &interface.id));
+            if let Some(address) = all.find_map(|interface| self.addresses.get(interface.as_str()))
+            {
+                let _ = writeln!(text, "{address} {}", other.id);
+            }
+        }
+        text
+    }
+
+    /// The programs of the flows that are some.
+    pub(super) fn flows(&self, seed: u64) -> Result<Vec<FlowPrograms>, LiveError> {
+        let mut all = Vec::new();
+        for (index, flow) in self.experiment.flows.iter().enumerate() {
+            let (server, client) = match &flow.app {
+                Application::Iperf3 { args } => self.iperf3(index, flow, args)?,
+                Application::Command { argv } => {
+                    let argv = self.through_mptcpize(flow, &flow.from, argv.clone());
+                    let role = Role {
+                        flow: index,
+                        end: StreamEnd::Sender,
+                        has_control: false,
+                    };
+                    (None, (self.order(&flow.from, argv)?, role))
+                }
+                _ => continue,
+            };
+            let later = Generator::new(seed, &format!("start/{}", flow.id));
+            all.push(FlowPrograms {
+                flow: index,
+                start_ns: flow.start_ns + { later }.below(self.experiment.vary.start_ns),
+                server,
+                client,
+            });
+        }
+        Ok(all)
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn iperf3(
+        &self,
+        index: usize,
+        flow: &Flow,
+        args: &[String],
+    ) -> Result<(Option<(Order, Role, u16)>, (Order, Role)), LiveError> {
+        let port = port_of_flow(index)?;
+        let path = &flow.paths[0];
+        let (opener, acceptor) = match flow.opened_by {
+            FlowEnd::From => ((&flow.from, &path.local), (&flow.to, &path.remote)),
+            FlowEnd::To => ((&flow.to, &path.remote), (&flow.from, &path.local)),
+        };
+        let address = |interface: &String| {
+            let address = self.addresses.get(interface.as_str());
+            address.map(IpAddr::to_string).ok_or_else(|| {
+                LiveError::Failed(format!("flows.{}: {interface} has no address", flow.id))
+            })
+        };
+        let (own, peer) = (address(opener.1)?, address(acceptor.1)?);
+        let role = |host: &String| Role {
+            flow: index,
+            end: if *host == flow.from {
+                StreamEnd::Sender
+            } else {
+                StreamEnd::Receiver
+            },
+            has_control: true,
+        };
+        let client = iperf3::client(flow, &own, &peer, port, args);
+        let client = self.order(opener.0, self.through_mptcpize(flow, opener.0, client))?;
+        let server = self.through_mptcpize(flow, acceptor.0, iperf3::server(port));
+        let server = self.order(acceptor.0, server)?;
+        Ok((
+            Some((server, role(acceptor.0), port)),
+            (client, role(opener.0)),
+        ))
+    }
+
+    fn through_mptcpize(&self, flow: &Flow, host: &str, argv: Vec<String>) -> Vec<String> {
+        if !is_multipath(self.experiment, flow, host) {
+            return argv;
+        }
+        let words = MPTCPIZE.into_iter().map(str::to_owned);
+        words.chain(argv).collect()
+    }
+}
+
+/// Whether a flow's program on a host is to speak Multipath TCP.
+fn is_multipath(experiment: &Experiment, flow: &Flow, host: &str) -> bool {
+    let speaks = experiment
+        .hosts
+        .iter()
+        .any(|one| one.id == *host && one.mptcp);
+    flow.transport == Transport::Mptcp && speaks
+}
+
+/// Everything about programs that stands in the way of an experiment on this machine.
+pub(super) fn check(experiment: &Experiment) -> Vec<Missing> {
+    let mut missing = Vec::new();
+    for flow in &experiment.flows {
+        let feature = || format!("flows.{}.app: {}", flow.id, flow.app.kind());
+        let programs: Vec<&str> = match &flow.app {
+            Application::Iperf3 { args } => {
+                missing.extend(
+                    iperf3::refused_argument(args).map(|(argument, why)| Missing {
+                        feature: format!("flows.{}.app: iperf3 with {argument}", flow.id),
+                        why: why.to_owned(),
+                    }),
+                );
+                vec!["iperf3"]
+            }
+            Application::Command { argv } => argv.iter().take(1).map(String::as_str).collect(),
+            _ => continue,
+        };
+        let hosts = [&flow.from, &flow.to];
+        let needs_wrapper = hosts
+            .iter()
+            .any(|host| is_multipath(experiment, flow, host));
+        let wrapper = needs_wrapper.then_some(MPTCPIZE[0]);
+        missing.extend(not_installed(programs.into_iter().chain(wrapper), feature));
+    }
+    for event in &experiment.events {
+        if let Action::Exec { argv, .. } = &event.action {
+            let feature = || format!("events.{}: exec", event.id);
+            missing.extend(not_installed(argv.first().map(String::as_str), feature));
+        }
+    }
+    missing
+}
+
+fn not_installed<'p>(
+    programs: impl IntoIterator<Item = &'p str>,
+    feature: impl Fn() -> String,
+) -> Vec<Missing> {
+    let programs = programs
+        .into_iter()
+        .filter(|program| !is_installed(program));
+    programs
+        .map(|program| Missing {
+            feature: feature(),
+            why: format!("there is no program {program} here: {}", remedy(program)),
+        })
+        .collect()
+}
+
+/// What to do where a program is missing.
+pub(super) fn remedy(program: &str) -> String {
+    match program {
+        "iperf3" | "mptcpize" => format!("install it, as with `apt install {program}`"),
+        _ => "install it, or give its path".to_owned(),
+    }
+}
+
+/// Whether execvp(3) would find it.
+fn is_installed(program: &str) -> bool {
+    let is_program = |path: &Path| {
+        let metadata = path.metadata();
+        metadata.is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return is_program(Path::new(program));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    !program.is_empty()
+        && std::env::split_paths(&path).any(|directory| is_program(&directory.join(program)))
+}

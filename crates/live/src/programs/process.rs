@@ -1,0 +1,122 @@
+//! Starting a program where it belongs: in its host's network, in the run's PID namespace, with mounts of its own.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::{LiveError, NetworkNamespace, sys};
+
+const HOSTS_FILE: &CStr = c"/etc/hosts";
+/// Where the file lies before it is bound to its place; hidden by what is mounted there next.
+const HOSTS_FILE_AT_FIRST: &CStr = c"/proc/hosts";
+
+/// The init of a PID namespace: it waits, and takes leave of whoever has no parent any more. It ends with the input that the run holds open.
+const INIT: &str = "exec 3<&0; cat <&3 >/dev/null & wait $!";
+
+/// Starts the first process of a PID namespace. The calling thread must have unshared that of its children, and must live as long.
+pub(super) fn start_init() -> Result<Child, LiveError> {
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", INIT])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0);
+    sys::before_exec(&mut command, sys::die_with_parent);
+    command.spawn().map_err(LiveError::while_(
+        "starting the init of the programs' PID namespace",
+    ))
+}
+
+/// What to start, and where.
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    pub(super) host: String,
+    pub(super) argv: Vec<String>,
+    pub(super) namespace: Arc<NetworkNamespace>,
+    /// What /etc/hosts is to say.
+    pub(super) names: Arc<String>,
+}
+
+impl Order {
+    /// Starts it; its output can be read.
+    pub(super) fn start(&self) -> Result<Child, LiveError> {
+        let Some((program, arguments)) = self.argv.split_first() else {
+            return Err(LiveError::Refused(format!(
+                "{}: there is no program to run in an empty list",
+                self.host
+            )));
+        };
+        let doing = || format!("starting {program} on {}", self.host);
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // An interrupt at the terminal is for the run, which ends its programs itself.
+            .process_group(0);
+        let namespace = self.namespace.as_fd().try_clone_to_owned();
+        let place = Place {
+            namespace: namespace.map_err(LiveError::while_(doing()))?,
+            names: has_hosts_file().then(|| Arc::clone(&self.names)),
+        };
+        sys::before_exec(&mut command, move || place.enter());
+        command.spawn().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => super::missing(&self.host, program),
+            _ => LiveError::while_(doing())(error),
+        })
+    }
+}
+
+fn has_hosts_file() -> bool {
+    let path = CString::from(HOSTS_FILE);
+    path.to_str()
+        .is_ok_and(|path| std::fs::exists(path).unwrap_or(false))
+}
+
+/// What a child needs between fork and exec.
+struct Place {
+    namespace: OwnedFd,
+    names: Option<Arc<String>>,
+}
+
+impl Place {
+    /// Only system calls: the child has no other thread that could release a lock.
+    fn enter(&self) -> io::Result<()> {
+        let network = Some(LinkNameSpaceType::Network);
+        move_into_link_name_space(self.namespace.as_fd(), network)?;
+        sys::unshare_mounts()?;
+        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+        mount_change(c"/", private)?;
+        if let Some(names) = &self.names {
+            mount_special(c"tmpfs", c"/proc")?;
+            write_file(HOSTS_FILE_AT_FIRST, names.as_bytes())?;
+            mount_bind(HOSTS_FILE_AT_FIRST, HOSTS_FILE)?;
+        }
+        mount_special(c"proc", c"/proc")?;
+        mount_special(c"sysfs", c"/sys")
+    }
+}
+
+fn mount_special(kind: &CStr, at: &CStr) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    Ok(mount(kind, at, kind, flags, None)?)
+}
+
+fn write_file(path: &CStr, mut bytes: &[u8]) -> io::Result<()> {
+    let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = open(path, flags, Mode::from_raw_mode(0o644))?;
+    while !bytes.is_empty() {
+        let written = rustix::io::write(&file, bytes)?;
+        bytes = &bytes[written..];
+    }
+    Ok(())
+}
