@@ -10,6 +10,7 @@ use rustix::thread::{CapabilitySet, capabilities as capabilities_of};
 
 use crate::Hosts;
 use crate::path_manager::PathManagers;
+use crate::programs::Programs;
 use crate::traffic::why_refused;
 
 const FIXED: &[Capability] = &[
@@ -214,6 +215,7 @@ pub fn check(experiment: &Experiment) -> Vec<Missing> {
     let obstacle = obstacle().into_iter();
     obstacle
         .chain(Kernel::of_this_machine().check(experiment))
+        .chain(Programs::check(experiment))
         .collect()
 }
 

@@ -381,6 +381,7 @@ fn sockets_that_are_no_connections_say_nothing() {
         assert!(flow.subflows.is_empty());
         assert_eq!(flow.subflows_opened, 0);
     }
+    let mut telemetry = self::telemetry(&hosts);
     let file = Arc::new(OwnedFd::from(fs::File::open("/dev/null").unwrap()));
     let socket = FlowSocket {
         flow: 0,

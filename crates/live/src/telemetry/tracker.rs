@@ -304,9 +304,7 @@ impl Tracker {
             };
             *total = total.zip(connection.bytes).map(|(sum, bytes)| sum + bytes);
             sum.reinjected_bytes += connection.reinjected_bytes;
-            if connection.seen_ns == self.now {
-                sum.connections.push(connection.state());
-            }
+            sum.connections.push(connection.state());
         }
         let mut windows: BTreeMap<u64, u64> = BTreeMap::new();
         for place in &self.open {
