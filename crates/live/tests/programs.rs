@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use live::programs::{ProgramResult, Programs};
-use live::telemetry::Telemetry;
+use live::telemetry::{Fallback, Telemetry};
 use live::{Clock, LiveError};
 use netlab::resolved::Experiment;
 use serde_json::{Value, json};
@@ -279,6 +279,27 @@ print(n)'"#;
     });
     assert_eq!(programs.results()[0].stdout, "ready\n50000\n");
     assert!(most > 10_000);
+    programs.stop().unwrap();
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_program_that_cannot_be_wrapped_has_fallen_back() {
+    let hosts = Hosts::new();
+    let directory = tempfile::tempdir().unwrap();
+    let own = "env -u LD_PRELOAD python3 -c '\nimport socket, time\nl = socket.create_server((\"\", 0))\ns = socket.create_connection(l.getsockname())\ntime.sleep(60)'";
+    let flow = json!({"transport": "mptcp", "app": command(own)});
+    let experiment = with_flow(flow);
+    let mut programs = prepared(&hosts, &experiment, directory.path());
+    let mut telemetry = Telemetry::new(&experiment, |id| hosts.namespace(id)).unwrap();
+    ip(&hosts.client, "link set lo up");
+    let clock = Clock::start();
+    programs.start(clock);
+    wait_until("its connection", || {
+        let sockets = programs.sockets(clock.now());
+        let flow = telemetry.sample(clock.now(), &sockets).swap_remove(0);
+        flow.fallback() == Some(Fallback::NotAsked)
+    });
     programs.stop().unwrap();
 }
 
