@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,8 @@ from mptcplab.experiment.inject import parse_action
 from mptcplab.results import Bundle, RunData
 
 Json = dict[str, Any]
+#: Does what the words say, now, and gives the event as it was recorded.
+Inject = Callable[[str], Json]
 S = 1_000_000_000
 MOST_ATTEMPTS = 5
 
@@ -109,9 +110,7 @@ def _check_what_always_holds(found: Measured) -> None:
                 assert link["wire_bytes"] * 8 <= asked["rate_bps"] * duration_s + 8 * 2000, link
 
 
-def driven(
-    text: str, directory: Path, at_tick: Callable[[Run, Tick, Callable[[str], Json]], None]
-) -> tuple[Json, Json]:
+def driven(text: str, directory: Path, at_tick: Callable[[Run, Tick, Inject], None]) -> tuple[Json, Json]:
     """Drive a run as a program does: ``at_tick`` gets run, tick and what injects; gives the experiment and the result."""
     description = directory / "description.yaml"
     description.write_text(text)
@@ -127,9 +126,3 @@ def driven(
     for tick in running.samples():
         at_tick(running, tick, inject)
     return resolved.data, running.result()
-
-
-def json_of(path: Path) -> Json:
-    """A file of JSON."""
-    document: Json = json.loads(path.read_text())
-    return document

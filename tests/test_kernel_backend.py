@@ -13,7 +13,8 @@ import pytest
 from made_kernel_run import kernel_result, made_kernel_run
 from made_run import resolved
 from mptcplab import doctor, runner
-from mptcplab.backends import backend, kernel
+from mptcplab.backends import PRIVILEGES, backend, kernel
+from mptcplab.catalogue import catalogue, entry_of
 from mptcplab.errors import PrivilegeError, Unsupported
 from mptcplab.results import Bundle, BundleError
 
@@ -38,10 +39,10 @@ class MadeLive:
         self.lock = threading.Lock()
         self.refuse_at: Callable[[int], bool] = lambda _: False
 
-    def live_capabilities(self) -> list[tuple[str, bool, str]]:
+    def live_capabilities(self, *, on_any_machine: bool) -> list[tuple[str, bool, str]]:  # noqa: ARG002
         return self.capabilities
 
-    def live_check(self, text: str) -> list[tuple[str, str]]:
+    def live_check(self, text: str, *, on_any_machine: bool) -> list[tuple[str, str]]:  # noqa: ARG002
         json.loads(text)
         return self.missing
 
@@ -156,9 +157,9 @@ def test_a_stopped_run_is_unfinished(live: MadeLive, tmp_path: Path) -> None:
 @pytest.mark.parametrize("told_by", ["capabilities", "check"])
 def test_without_root_nothing_is_created(live: MadeLive, tmp_path: Path, told_by: str) -> None:
     if told_by == "capabilities":
-        live.capabilities.append((kernel.PRIVILEGES, False, DENIED))
+        live.capabilities.append((PRIVILEGES, False, DENIED))
     else:
-        live.missing = [(kernel.PRIVILEGES, DENIED)]
+        live.missing = [(PRIVILEGES, DENIED)]
     with pytest.raises(PrivilegeError, match="back-end kernel: needs root: use `sudo mptcplab run") as refused:
         run(tmp_path)
     assert refused.value.exit_status == 3
@@ -171,10 +172,12 @@ def test_elsewhere_than_on_linux_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp
         run(tmp_path)
     (finding,) = [finding for finding in doctor.examine(tmp_path) if finding.subject == "back-end kernel"]
     assert (finding.state, finding.found) == ("warning", kernel.ELSEWHERE)
+    entry = entry_of(catalogue("alenazi2019")[0])
+    assert (entry["on"], "transport: mptcp" in entry["missing"]) == ([], True)
 
 
 def test_the_doctor_shows_what_the_kernel_can_and_what_keeps_it(live: MadeLive, tmp_path: Path) -> None:
-    live.capabilities += [("cc olia", False, "not in this kernel"), (kernel.PRIVILEGES, False, DENIED)]
+    live.capabilities += [("cc olia", False, "not in this kernel"), (PRIVILEGES, False, DENIED)]
     (finding,) = [finding for finding in doctor.examine(tmp_path) if finding.subject == "back-end kernel"]
     assert finding.state == "warning"
     assert "can: transport udp, transport mptcp" in finding.found

@@ -63,12 +63,12 @@ def left_since(before: Traces) -> dict[str, set[str]]:
 
 def descriptors() -> int:
     """How many this process has open."""
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def threads() -> int:
     """How many this process has."""
-    return len(os.listdir("/proc/self/task"))
+    return len(list(Path("/proc/self/task").iterdir()))
 
 
 def descendants_named(name: str) -> list[int]:
@@ -116,7 +116,7 @@ def _namespaces(pid: int) -> Iterator[str]:
     descriptors = Path(f"/proc/{pid}/fd").glob("*")
     for link in [*threads, *descriptors]:
         try:
-            target = os.readlink(link)
+            target = str(link.readlink())
         except OSError:
             continue
         if target.startswith("net:"):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mptcplab.backends import all_on_any_machine, feature_of
-from mptcplab.backends.preferences import first_choices
-from mptcplab.errors import SpecError
+from mptcplab.backends.preferences import Offer, first_choices
+from mptcplab.errors import SpecError, Unsupported
 from mptcplab.experiment import members
 from mptcplab.recorded import Recorded
 
@@ -59,7 +60,7 @@ def catalogue(paper: str | None = None, changes: Mapping[str, str] | None = None
 
 
 def listing(spec: str | None = None) -> list[Entry]:
-    """What ``list --json`` has of each experiment: id, title, back-ends that can run it, and what is missing if none."""
+    """What ``list --json`` has of each experiment: id, title, which back-ends can run it, what none of them has."""
     if spec is not None and _is_path(spec):
         return [entry_of(member) for member in find(spec)]
     entries: list[Entry] = json.loads(INDEX.read_text(encoding="utf-8"))
@@ -72,13 +73,16 @@ def listing(spec: str | None = None) -> list[Entry]:
 def entry_of(member: Member | Recorded) -> Entry:
     """The entry of one experiment, which is resolved for that: which back-ends can run it, and what all others lack."""
     resolved = member.resolve().data
-    missing = {backend.name: _missing(resolved, backend) for backend in all_on_any_machine()}
+    missing: dict[str, list[str]] = {}
+    for backend in all_on_any_machine():
+        with suppress(Unsupported):  # elsewhere than on Linux what runs in real time cannot even be asked
+            missing[backend.name] = _missing(resolved, backend)
     able = [name for name, features in missing.items() if not features]
     return {"id": member.name, "title": member.title, "on": able, "missing": min(missing.values(), key=len)}
 
 
 def _missing(resolved: dict[str, Any], backend: Backend) -> list[str]:
-    choice = first_choices(resolved, [backend])
+    choice = first_choices(resolved, [Offer.of(backend)])
     missing = [*choice.missing, *backend.check(choice.experiment)]
     return list(dict.fromkeys(feature_of(where) for where, _ in missing))
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mptcplab.backends import ANNOUNCED, BACKENDS, backend
+from mptcplab.backends import ANNOUNCED, BACKENDS, PRIVILEGES, backend
 from mptcplab.errors import MptcplabError, PrivilegeError, Unsupported
 
 #: A day of 60 s runs at the default sampling interval; below this a user should know before starting.
@@ -71,7 +71,7 @@ def _backend(name: str) -> Finding:
         return Finding(f"back-end {name}", "warning", "; ".join(why for _, why in error.missing))
     except (MptcplabError, ImportError) as error:
         return Finding(f"back-end {name}", "problem", str(error))
-    able = ", ".join(capability.feature for capability in capabilities if capability.available)
+    able = ", ".join(one.feature for one in capabilities if one.available and one.feature != PRIVILEGES)
     unable: dict[str, list[str]] = {}
     for capability in capabilities:
         if not capability.available:

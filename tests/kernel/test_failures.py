@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from measured import TWO_LINKS, Json, Measured, driven, measured
+from measured import TWO_LINKS, Inject, Json, Measured, driven, measured
 from mptcplab.backends import Run, Tick
 from mptcplab.errors import MptcplabError
 
@@ -169,8 +169,7 @@ def test_what_is_injected_happens_then(tmp_path: Path) -> None:
     text = TWO_LINKS + "flows: {bulk: {from: client, to: server, app: bulk}}\nduration: 3s\n"
     injected: list[Json] = []
 
-    def at_tick(run: Run, tick: Tick, inject: object) -> None:
-        assert callable(inject)
+    def at_tick(_run: Run, tick: Tick, inject: Inject) -> None:
         if tick.time_ns > S and not injected:
             assert tick.values["interfaces.client.eth2"]["up"] == 1
             injected.append(inject("down: client.eth2"))
@@ -192,8 +191,7 @@ def test_a_run_ends_although_something_was_injected_late(tmp_path: Path) -> None
     text = TWO_LINKS + "flows: {bulk: {from: client, to: server, app: bulk}}\nduration: 1s\n"
     after_the_end: list[int] = []
 
-    def at_tick(run: Run, tick: Tick, inject: object) -> None:
-        assert callable(inject)
+    def at_tick(run: Run, tick: Tick, inject: Inject) -> None:
         if tick.time_ns < S and not after_the_end:
             time.sleep(1.2)
             with contextlib.suppress(MptcplabError, ValueError):

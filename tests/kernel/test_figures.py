@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from measured import S, Measured, measured_member
+from measured import Measured, S, measured_member
 from mptcplab.catalogue import find
 
 pytestmark = pytest.mark.kernel

@@ -88,9 +88,7 @@ duration: 1s
 """,
         tmp_path,
     )
-    near, far = (
-        list(packets(found.bundle.path / "captures" / f"{end}.eth2.pcapng")) for end in ("client", "server")
-    )
+    near, far = (list(packets(found.bundle.path / "captures" / f"{end}.eth2.pcapng")) for end in ("client", "server"))
     link = found.link("two", "forward")
     sent = [packet for packet in near if packet.ip[12:16] == bytes([10, 1, 2, 1])]
     arrived = [packet for packet in far if packet.ip[12:16] == bytes([10, 1, 2, 1])]

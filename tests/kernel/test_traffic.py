@@ -45,7 +45,7 @@ def test_only_mptcp_uses_both_links(mixed: Measured) -> None:
     assert {subflow["link"] for subflow in mixed.subflows("old")} == {"one"}
     assert {subflow["link"] for subflow in mixed.subflows("new")} == {"one", "two"}
     assert {subflow["link"] for subflow in mixed.subflows("back")} == {"one", "two"}
-    assert [subflow["link"] for subflow in mixed.subflows("back")][0] == "two"
+    assert mixed.subflows("back")[0]["link"] == "two"
 
 
 def test_the_client_opens_also_when_the_server_sends(mixed: Measured) -> None:

@@ -23,7 +23,7 @@ pub mod traffic;
 
 pub use capabilities::{Kernel, capabilities, check};
 pub use clock::Clock;
-pub use device::Device;
+pub use device::{Device, DeviceKind};
 pub use emulator::{
     DirectionState, Emulator, EmulatorSummary, InterfaceState, LATENESS_BOUND_NS, LatenessSummary,
     NetworkState, STANDSTILL_BOUND_NS,

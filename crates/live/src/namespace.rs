@@ -1,6 +1,7 @@
 //! Network namespaces without names: they end with the last descriptor, socket or process in them.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 
@@ -35,8 +36,13 @@ impl NetworkNamespace {
     /// # Errors
     /// As with [`Self::new`].
     pub(crate) fn new_around_this_thread() -> Result<Self, LiveError> {
-        let made = sys::unshare_network().and_then(|()| File::open(OF_THIS_THREAD));
-        let file = made.map_err(LiveError::while_("making a network namespace"))?;
+        let made = sys::unshare_network().and_then(|()| Self::of_this_thread());
+        made.map_err(LiveError::while_("making a network namespace"))
+    }
+
+    /// The one in which the calling thread is.
+    pub(crate) fn of_this_thread() -> io::Result<Self> {
+        let file = File::open(OF_THIS_THREAD)?;
         Ok(Self { file })
     }
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use netlab::links::LinkState;
-use netlab::resolved::{Action, Experiment, HopDirection};
+use netlab::resolved::{Action, Application, Experiment, Flow, HopDirection};
 use netlab::samples::{TableError, Unit, UnitTable};
 use netlab::schedule::{EventRecord, Schedule};
 use netlab::time::Nanos;
@@ -14,16 +14,19 @@ use netlab::time::Nanos;
 use crate::capabilities::check_action;
 use crate::interfaces::Interfaces;
 use crate::path_manager::{PathEvent, PathManagers};
+use crate::programs::Programs;
 use crate::sampling::{Latest, Sampler};
 use crate::summary::{self, Summary};
 use crate::telemetry::{Fallback, FlowTelemetry, SubflowState, Telemetry};
-use crate::traffic::{FlowCounters, ProbeCounters, Traffic};
+use crate::traffic::{FlowCounters, FlowResult, ProbeCounters, Traffic};
 use crate::{Clock, DirectionState, Emulator, Hosts, InterfaceState, LiveError};
 
 /// The longest time between two looks at what the threads of a run have to say.
 const LOOK_EVERY_NS: Nanos = 5_000_000;
 /// The longest that samples wait in memory.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// What a program is called by that something injected executes.
+const INJECTED: &str = "injected";
 /// Where captures go, in the directory of the run.
 const CAPTURES: &str = "captures";
 
@@ -49,6 +52,7 @@ pub struct LiveRun {
     clock: Clock,
     // In the order in which they must end: what sends, what manages, what it stands on, what carries.
     traffic: Traffic,
+    programs: Programs,
     path_managers: PathManagers,
     hosts: Hosts,
     emulator: Emulator,
@@ -81,11 +85,14 @@ impl LiveRun {
             PathManagers::start(&experiment, |id| hosts.namespace(id), Clock::start())?;
         let (units, arriving_units) = channel();
         let traffic = Traffic::prepare(&experiment, seed, |id| hosts.namespace(id), units)?;
+        let mut programs =
+            Programs::prepare(&experiment, seed, |id| hosts.namespace(id), directory)?;
         let counters_at_start = hosts.counters()?;
         let clock = Clock::start();
         emulator.restart(clock)?;
         path_managers.restart(clock)?;
         let traffic = traffic.start(clock);
+        programs.start(clock);
         let flows = experiment.flows.iter();
         let flow_ids: Vec<_> = flows.map(|flow| flow.id.clone()).collect();
         let mut run = Self {
@@ -103,6 +110,7 @@ impl LiveRun {
             last_flush: Instant::now(),
             clock,
             traffic,
+            programs,
             path_managers,
             hosts,
             emulator,
@@ -140,18 +148,32 @@ impl LiveRun {
 
     fn look(&mut self) -> Result<(), LiveError> {
         while let Some(action) = self.schedule.take_due(self.now) {
-            self.carry_out(&action)?;
+            let id = self.schedule.record().last().map(|event| event.id.clone());
+            self.carry_out(&action, &id.unwrap_or_default())?;
         }
         self.note_what_arrived()?;
         if self.now >= self.sampler.next_tick() {
             self.sample()?;
         }
-        let is_over = self.now >= self.experiment.duration_ns || self.traffic.flows_are_done();
-        self.has_ended |= is_over;
+        self.has_ended |= self.now >= self.experiment.duration_ns || self.flows_are_done();
         Ok(())
     }
 
-    fn carry_out(&mut self, action: &Action) -> Result<(), LiveError> {
+    /// Whether there are flows that end by themselves, and all have.
+    fn flows_are_done(&self) -> bool {
+        let kinds = [
+            self.traffic.flows_are_done(),
+            self.programs.flows_are_done(),
+        ];
+        let mut finite = kinds.into_iter().flatten().peekable();
+        finite.peek().is_some() && finite.all(|are_done| are_done)
+    }
+
+    /// Carries out what an event of that id does.
+    fn carry_out(&mut self, action: &Action, event: &str) -> Result<(), LiveError> {
+        if let Action::Exec { host, argv } = action {
+            return self.programs.execute(host, argv, event);
+        }
         self.emulator.apply(action)?;
         self.hosts.apply(action)?;
         self.path_managers.apply(action)?;
@@ -176,13 +198,22 @@ impl LiveRun {
         let network = self.emulator.state()?;
         let flows = self.traffic.flows();
         let probes = self.traffic.probes();
-        let told = self.telemetry.sample(self.now, &self.traffic.sockets());
+        let mut sockets = self.traffic.sockets();
+        sockets.extend(self.programs.sockets(self.now));
+        let told = self.telemetry.sample(self.now, &sockets);
+        drop(sockets);
         let sampler = &mut self.sampler;
         let now = self.now;
         sampler.begin_tick(now);
-        for (flow, counters) in self.experiment.flows.iter().zip(&flows) {
+        let ours = self.experiment.flows.iter().zip(&flows);
+        for (flow, counters) in ours.filter(|(flow, _)| !is_program(flow)) {
             let entity = format!("flows.{}", flow.id);
             sampler.record(now, &entity, &flow_values(counters))?;
+        }
+        let programs = self.experiment.flows.iter().zip(&told);
+        for (flow, told) in programs.filter(|(flow, _)| is_program(flow)) {
+            let entity = format!("flows.{}", flow.id);
+            sampler.record(now, &entity, &payload_values(told))?;
         }
         let streams = self.experiment.flows.iter().zip(&told).enumerate();
         for (index, (flow, told)) in streams.filter(|(_, (_, told))| !told.connections.is_empty()) {
@@ -240,8 +271,17 @@ impl LiveRun {
             return Err(refused(format!("{} ({})", missing.feature, missing.why)));
         }
         self.now = self.clock.now();
-        self.carry_out(action)?;
+        self.carry_out(action, INJECTED)?;
         Ok(self.schedule.inject(self.now, action.clone()))
+    }
+
+    /// What became of the flows, whoever sent their data.
+    fn flow_results(&self) -> Vec<FlowResult> {
+        let of_programs = self.programs.flows();
+        let results = self.traffic.results().into_iter().zip(of_programs);
+        results
+            .map(|(ours, programs)| programs.unwrap_or(ours))
+            .collect()
     }
 
     /// The values of the last samples.
@@ -257,8 +297,11 @@ impl LiveRun {
         self.has_ended = true;
         self.now = self.clock.now().min(self.experiment.duration_ns);
         self.traffic.stop()?;
-        self.note_what_arrived()?;
+        // Their sockets tell only while they live.
         self.sample()?;
+        self.programs.stop()?;
+        self.note_what_arrived()?;
+        let results = self.flow_results();
         let network = self.emulator.state()?;
         let hosts = summary::hosts(&mut self.hosts, &self.counters_at_start)?;
         let emulation = self.emulator.finish()?;
@@ -267,7 +310,7 @@ impl LiveRun {
         self.units.finish()?;
         let flows = summary::flows(
             &self.experiment,
-            &self.traffic.results(),
+            &results,
             self.telemetry.results(),
             &self.fallbacks,
         );
@@ -286,9 +329,18 @@ impl LiveRun {
             flows,
             hosts,
             path_events: self.path_events,
+            programs: self.programs.results(),
             longest_standstill_s: emulation.longest_standstill_s,
         })
     }
+}
+
+/// Whether a flow's data are sent by a program of its own.
+fn is_program(flow: &Flow) -> bool {
+    matches!(
+        flow.app,
+        Application::Iperf3 { .. } | Application::Command { .. }
+    )
 }
 
 /// The names of all metrics that a run records, each once.
@@ -320,6 +372,20 @@ fn flow_values(counters: &FlowCounters) -> Vec<(&'static str, f64)> {
         counters.packets_received,
     ];
     named(&FLOW_METRICS, &values)
+}
+
+/// What the sockets of a program say of its payload, where nobody else counts it.
+fn payload_values(told: &FlowTelemetry) -> Vec<(&'static str, f64)> {
+    let [sent, received] = [told.bytes_sent, told.bytes_received];
+    let values = [
+        ("bytes_sent", sent),
+        ("bytes_received", received),
+        ("bytes_in_order", received),
+    ];
+    let known = values.into_iter();
+    known
+        .filter_map(|(metric, bytes)| Some((metric, bytes? as f64)))
+        .collect()
 }
 
 fn direction_values(state: &DirectionState) -> Vec<(&'static str, f64)> {

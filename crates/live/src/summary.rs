@@ -9,6 +9,7 @@ use netlab::time::Nanos;
 use serde::Serialize;
 
 use crate::path_manager::PathEvent;
+use crate::programs::ProgramResult;
 use crate::telemetry::{Fallback, SubflowResult};
 use crate::traffic::FlowResult;
 use crate::{EmulatorSummary, Hosts, LatenessSummary, LiveError, NetworkState, Tables};
@@ -46,6 +47,8 @@ pub struct Summary {
     pub hosts: Vec<HostSummary>,
     /// What the path managers did and saw.
     pub path_events: Vec<PathEvent>,
+    /// Programs, in the order in which they were started.
+    pub programs: Vec<ProgramResult>,
     /// The longest that the emulator stood still, in seconds.
     pub longest_standstill_s: f64,
 }

@@ -57,16 +57,62 @@ pub(crate) fn run_before_ordinary_threads() -> io::Result<()> {
         .map(drop)
 }
 
-/// Makes a TUN or TAP device of an open /dev/net/tun, in the namespace in which that was opened.
-pub(crate) fn attach_tun(tun: BorrowedFd<'_>, name: &str, flags: u16) -> io::Result<()> {
-    let mut request = [0_u8; size_of::<libc::ifreq>()];
-    if name.len() >= libc::IFNAMSIZ {
+/// An ifreq with a device's name.
+fn request_about(device: &str) -> io::Result<[u8; size_of::<libc::ifreq>()]> {
+    let mut request = [0; size_of::<libc::ifreq>()];
+    if device.len() >= libc::IFNAMSIZ {
         return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
     }
-    request[..name.len()].copy_from_slice(name.as_bytes());
+    request[..device.len()].copy_from_slice(device.as_bytes());
+    Ok(request)
+}
+
+/// Makes a TUN or TAP device of an open /dev/net/tun, in the namespace in which that was opened.
+pub(crate) fn attach_tun(tun: BorrowedFd<'_>, name: &str, flags: u16) -> io::Result<()> {
+    let mut request = request_about(name)?;
     request[libc::IFNAMSIZ..libc::IFNAMSIZ + 2].copy_from_slice(&flags.to_ne_bytes());
     // SAFETY: TUNSETIFF reads and writes an ifreq, and the buffer has its size.
     checked(unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETIFF, request.as_mut_ptr()) })
+        .map(drop)
+}
+
+/// Whether a device is up in the namespace of a socket.
+pub(crate) fn is_device_up(socket: BorrowedFd<'_>, device: &str) -> io::Result<bool> {
+    let mut request = request_about(device)?;
+    // SAFETY: SIOCGIFFLAGS reads and writes an ifreq, and the buffer has its size.
+    checked(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, request.as_mut_ptr()) })?;
+    let flags = [request[libc::IFNAMSIZ], request[libc::IFNAMSIZ + 1]];
+    Ok(i32::from(u16::from_ne_bytes(flags)) & libc::IFF_UP != 0)
+}
+
+/// Lets a device in the namespace of a socket send packets as they go over a wire: with checksums, cut to size, and one by one.
+pub(crate) fn turn_offloads_off(socket: BorrowedFd<'_>, device: &str) -> io::Result<()> {
+    // From <linux/ethtool.h>: checksums of received and of sent packets, scatter-gather, segmentation of TCP and in general, collection.
+    const TURN_ON_OR_OFF: [u32; 6] = [0x15, 0x17, 0x19, 0x1f, 0x24, 0x2c];
+    const SIOCETHTOOL: libc::c_ulong = 0x8946;
+    for command in TURN_ON_OR_OFF {
+        let mut value = [command, 0];
+        let mut request = request_about(device)?;
+        let pointer = value.as_mut_ptr().expose_provenance().to_ne_bytes();
+        request[libc::IFNAMSIZ..libc::IFNAMSIZ + pointer.len()].copy_from_slice(&pointer);
+        // SAFETY: the buffer is an ifreq that points to an ethtool_value, which lives until the call has ended.
+        checked(unsafe {
+            libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, request.as_mut_ptr())
+        })?;
+    }
+    Ok(())
+}
+
+/// Lets a packet socket have all that a device receives; devices are by their number.
+pub(crate) fn bind_to_device(socket: BorrowedFd<'_>, device: u32) -> io::Result<()> {
+    // SAFETY: all fields are numbers, for which 0 is valid.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = device as i32;
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the pointer is to a live value of the length given.
+    checked(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) })
         .map(drop)
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use live::{Clock, Emulator, Hosts};
+use live::{Clock, DeviceKind, Emulator, Hosts};
 use netlab::link::DropReason;
 use netlab::resolved::{Action, Experiment, LinkDownBy};
 use pcap_file::pcapng::{Block, PcapNgReader};
@@ -42,11 +42,11 @@ struct World {
 }
 
 impl World {
-    fn new(change: impl Fn(&mut Value)) -> Self {
+    fn new(kind: DeviceKind, change: impl Fn(&mut Value)) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let experiment = described(change);
         let directory = tempfile::tempdir().expect("a directory");
-        let (hosts, devices) = Hosts::build(&experiment).expect("hosts");
+        let (hosts, devices) = Hosts::build_with(&experiment, kind).expect("hosts");
         let clock = Clock::start();
         let emulator =
             Emulator::start(&experiment, 1, devices, directory.path(), clock).expect("links");
@@ -104,10 +104,43 @@ fn send(socket: &UdpSocket, numbers: std::ops::Range<u32>, bytes: usize) {
     }
 }
 
-#[test]
-#[ignore = "needs root"]
-fn a_packet_takes_the_delay_and_its_time_on_the_wire() {
-    let world = World::new(|_| ());
+/// Each test over both kinds of devices.
+macro_rules! over_both_kinds {
+    ($($name:ident),* $(,)?) => {
+        mod over_tun {
+            $(#[test]
+            #[ignore = "needs root"]
+            fn $name() {
+                super::$name(live::DeviceKind::Tun);
+            })*
+        }
+
+        mod over_veth {
+            $(#[test]
+            #[ignore = "needs root"]
+            fn $name() {
+                super::$name(live::DeviceKind::Veth);
+            })*
+        }
+    };
+}
+
+over_both_kinds!(
+    a_packet_takes_the_delay_and_its_time_on_the_wire,
+    a_full_queue_drops_exactly_what_the_model_says,
+    exactly_the_listed_packets_are_lost,
+    a_cut_loses_what_is_on_the_wire_and_a_rule_does_not,
+    a_link_changes_while_it_is_in_use,
+    what_reaches_an_interface_that_is_down_is_counted,
+    a_restart_forgets_everything,
+    both_ends_of_a_link_are_captured,
+    links_on_a_medium_share_it,
+    the_thread_and_its_descriptors_end_with_the_emulator,
+    a_ports_action_is_not_the_emulators,
+);
+
+fn a_packet_takes_the_delay_and_its_time_on_the_wire(kind: DeviceKind) {
+    let world = World::new(kind, |_| ());
     let (client, server) = world.pair();
     let sent = Instant::now();
     send(&client, 0..1, 972);
@@ -121,10 +154,8 @@ fn a_packet_takes_the_delay_and_its_time_on_the_wire() {
     assert_eq!(state.interfaces[1].received, 1);
 }
 
-#[test]
-#[ignore = "needs root"]
-fn a_full_queue_drops_exactly_what_the_model_says() {
-    let world = World::new(|description| {
+fn a_full_queue_drops_exactly_what_the_model_says(kind: DeviceKind) {
+    let world = World::new(kind, |description| {
         let queue = json!({"kind": "drop_tail", "limit_packets": 5, "limit_bytes": null});
         set(description, 0, "queue", queue);
         set(description, 0, "rate_bps", json!(100_000));
@@ -140,10 +171,8 @@ fn a_full_queue_drops_exactly_what_the_model_says() {
     );
 }
 
-#[test]
-#[ignore = "needs root"]
-fn exactly_the_listed_packets_are_lost() {
-    let world = World::new(|description| {
+fn exactly_the_listed_packets_are_lost(kind: DeviceKind) {
+    let world = World::new(kind, |description| {
         set(
             description,
             0,
@@ -156,10 +185,10 @@ fn exactly_the_listed_packets_are_lost() {
     assert_eq!(received(&server), [0, 2, 4, 5]);
 }
 
-#[test]
-#[ignore = "needs root"]
-fn a_cut_loses_what_is_on_the_wire_and_a_rule_does_not() {
-    let world = World::new(|description| set(description, 0, "delay_ns", json!(100 * MS)));
+fn a_cut_loses_what_is_on_the_wire_and_a_rule_does_not(kind: DeviceKind) {
+    let world = World::new(kind, |description| {
+        set(description, 0, "delay_ns", json!(100 * MS))
+    });
     let (client, server) = world.pair();
     send(&client, 0..2, 50);
     thread::sleep(Duration::from_millis(30));
@@ -177,10 +206,8 @@ fn a_cut_loses_what_is_on_the_wire_and_a_rule_does_not() {
     assert_eq!(received(&server), [5]);
 }
 
-#[test]
-#[ignore = "needs root"]
-fn a_link_changes_while_it_is_in_use() {
-    let world = World::new(|_| ());
+fn a_link_changes_while_it_is_in_use(kind: DeviceKind) {
+    let world = World::new(kind, |_| ());
     let (client, server) = world.pair();
     let mut forward = serde_json::to_value(&world.experiment.links[0].forward).expect("JSON");
     let backward = forward.clone();
@@ -194,10 +221,8 @@ fn a_link_changes_while_it_is_in_use() {
     assert!(sent.elapsed() >= Duration::from_micros(148_500));
 }
 
-#[test]
-#[ignore = "needs root"]
-fn what_reaches_an_interface_that_is_down_is_counted() {
-    let mut world = World::new(|_| ());
+fn what_reaches_an_interface_that_is_down_is_counted(kind: DeviceKind) {
+    let mut world = World::new(kind, |_| ());
     let (client, server) = world.pair();
     let interface = "server.eth1".to_owned();
     let down = Action::InterfaceDown { interface };
@@ -208,10 +233,8 @@ fn what_reaches_an_interface_that_is_down_is_counted() {
     assert_eq!(state.interfaces[1].dropped_interface_down, 3);
 }
 
-#[test]
-#[ignore = "needs root"]
-fn a_restart_forgets_everything() {
-    let world = World::new(|description| {
+fn a_restart_forgets_everything(kind: DeviceKind) {
+    let world = World::new(kind, |description| {
         set(
             description,
             0,
@@ -229,10 +252,8 @@ fn a_restart_forgets_everything() {
     }
 }
 
-#[test]
-#[ignore = "needs root"]
-fn both_ends_of_a_link_are_captured() {
-    let mut world = World::new(|description| {
+fn both_ends_of_a_link_are_captured(kind: DeviceKind) {
+    let mut world = World::new(kind, |description| {
         description["measure"]["captures"] = json!(["client.eth1", "server.eth1"]);
     });
     let (client, server) = world.pair();
@@ -259,10 +280,8 @@ fn both_ends_of_a_link_are_captured() {
     }
 }
 
-#[test]
-#[ignore = "needs root"]
-fn links_on_a_medium_share_it() {
-    let world = World::new(|description| {
+fn links_on_a_medium_share_it(kind: DeviceKind) {
+    let world = World::new(kind, |description| {
         description["media"] = json!([{"id": "air", "rate_bps": 100_000, "overhead_bytes": 0}]);
         for link in [0, 1] {
             description["links"][link]["medium"] = json!("air");
@@ -279,24 +298,20 @@ fn links_on_a_medium_share_it() {
     assert!(begin.elapsed() >= Duration::from_millis(7 * 40));
 }
 
-#[test]
-#[ignore = "needs root"]
-fn the_thread_and_its_descriptors_end_with_the_emulator() {
+fn the_thread_and_its_descriptors_end_with_the_emulator(kind: DeviceKind) {
     let descriptors = || fs::read_dir("/proc/self/fd").expect("a list").count();
     let threads = || fs::read_dir("/proc/self/task").expect("a list").count();
-    let one = World::new(|_| ());
+    let one = World::new(kind, |_| ());
     drop(one);
     let before = (descriptors(), threads());
     for _ in 0..5 {
-        drop(World::new(|_| ()));
+        drop(World::new(kind, |_| ()));
     }
     assert_eq!((descriptors(), threads()), before);
 }
 
-#[test]
-#[ignore = "needs root"]
-fn a_ports_action_is_not_the_emulators() {
-    let world = World::new(|_| ());
+fn a_ports_action_is_not_the_emulators(kind: DeviceKind) {
+    let world = World::new(kind, |_| ());
     let link = "link1".to_owned();
     let by = LinkDownBy::PortDown;
     let (client, server) = world.pair();

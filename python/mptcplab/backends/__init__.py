@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: Every back-end and the module that has it as ``BACKEND``, and as ``ON_ANY_MACHINE`` what it can do elsewhere.
 BACKENDS: dict[str, str] = {"sim": "mptcplab.backends.sim", "kernel": "mptcplab.backends.kernel"}
 
+#: The feature under which a back-end tells whether this user may do what its runs need.
+PRIVILEGES = "privileges"
+
 #: Back-ends of the design that are still to come, and what they wait for.
 ANNOUNCED: dict[str, str] = {"userspace": "the protocol engine"}
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core
-from mptcplab.backends import Capability, Tick
+from mptcplab.backends import PRIVILEGES, Capability, Tick
 from mptcplab.errors import PrivilegeError, RunFailed, SpecError, Unsupported
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 #: A run that is to be stopped notices within this time, however seldom it takes samples.
 HEED_STOP_NS = 200_000_000
-#: The name under which the compiled part tells that the user may not do what a run needs.
-PRIVILEGES = "privileges"
 #: How the kernel meets failures; `stale_intervals` is a setting of its own, and when the path manager acts is ours.
 MAINLINE = {
     "failed_after": "stale",

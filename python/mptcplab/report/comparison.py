@@ -47,7 +47,9 @@ def arms_of(bundles: Sequence[Bundle]) -> Arms:
     for bundle in bundles:
         if bundle.status != "done":
             why = f" ({bundle.record['why']})" if bundle.record["why"] else ""
-            raise BundleError(f"{bundle.path}: {bundle.status}{why}; run it again, or remove it with `mptcplab clean`")
+            remedy = "run it again, or remove it"
+            remedy += " with `mptcplab clean`" if bundle.status == "unfinished" else ""
+            raise BundleError(f"{bundle.path}: {bundle.status}{why}; {remedy}")
     experiments = {bundle.record["experiment"] for bundle in bundles}
     backends = {bundle.record["backend"] for bundle in bundles}
     variants = {bundle.record["digest"] for bundle in bundles}

@@ -19,8 +19,10 @@ const LARGEST_READ_BYTES: usize = (1 << 16) + 64;
 const PACKETS_PER_TURN: usize = 64;
 /// Buffers kept for later packets.
 const SPARE_BUFFERS: usize = 1 << 14;
-/// Buffers of super-packets are not kept: they would fill the memory.
-const LARGEST_SPARE_BYTES: usize = 1 << 14;
+/// From this size on, a packet keeps the buffer that it was read into; smaller ones are copied to one of their size.
+const LARGE_BYTES: usize = 1 << 14;
+/// Buffers kept for later packets of that size.
+const SPARE_LARGE_BUFFERS: usize = 64;
 
 /// A device and what passed through it.
 struct Port {
@@ -60,7 +62,7 @@ pub struct NetworkState {
     pub interfaces: Vec<InterfaceState>,
 }
 
-/// Everything behind the emulator's lock.
+/// Everything that the emulator's thread works on.
 pub(super) struct Fabric {
     pub(super) clock: Clock,
     links: Links<Frame>,
@@ -73,8 +75,14 @@ pub(super) struct Fabric {
     lateness: Vec<Lateness>,
     /// The longest that the thread read nothing.
     pub(super) longest_standstill: Nanos,
+    /// Since when it should have been at work; not known in the pass of a restart.
+    pass_began: Option<Nanos>,
+    /// When it meant to be awake again.
+    alarm: Option<Nanos>,
     captures: Option<Captures>,
     spare: Vec<Vec<u8>>,
+    /// Of the length of `scratch`.
+    spare_large: Vec<Vec<u8>>,
     scratch: Vec<u8>,
     pub(super) failure: Option<String>,
     pub(super) is_over: bool,
@@ -122,8 +130,11 @@ impl Fabric {
             lateness: vec![Lateness::new(); ends.len()],
             ends,
             longest_standstill: 0,
+            pass_began: None,
+            alarm: None,
             captures: None,
             spare: Vec::new(),
+            spare_large: Vec::new(),
             scratch: vec![0; LARGEST_READ_BYTES],
             failure: None,
             is_over: false,
@@ -170,12 +181,24 @@ impl Fabric {
             *lateness = Lateness::new();
         }
         self.longest_standstill = 0;
+        self.pass_began = None;
+        self.alarm = None;
         self.captures = captures;
     }
 
-    /// When the next packet is due on any link.
-    pub(super) fn next_due(&self) -> Option<Nanos> {
-        self.due.iter().flatten().min().copied()
+    /// Notes that everything has had its turn, and tells how long there is nothing to do: for ever, if `None`.
+    pub(super) fn end_pass(&mut self) -> Option<Nanos> {
+        let now = self.clock.now();
+        let stood = now.saturating_sub(self.pass_began.unwrap_or(now));
+        self.longest_standstill = self.longest_standstill.max(stood);
+        self.alarm = self.due.iter().flatten().min().copied();
+        self.alarm.map(|alarm| alarm.saturating_sub(now))
+    }
+
+    /// Notes the end of a wait. Asleep beyond what was due, the thread stood still from then on.
+    pub(super) fn begin_pass(&mut self) {
+        let woke = self.clock.now();
+        self.pass_began = Some(self.alarm.map_or(woke, |alarm| woke.min(alarm)));
     }
 
     /// Takes what a device's host has sent, up to a limit, and offers it to the link.
@@ -204,9 +227,18 @@ impl Fabric {
     }
 
     fn frame(&mut self, port: usize, bytes: usize) -> Frame {
-        let mut buffer = self.spare.pop().unwrap_or_default();
-        buffer.clear();
-        buffer.extend_from_slice(&self.scratch[..bytes]);
+        let buffer = if bytes < LARGE_BYTES {
+            let mut buffer = self.spare.pop().unwrap_or_default();
+            buffer.clear();
+            buffer.extend_from_slice(&self.scratch[..bytes]);
+            buffer
+        } else {
+            let fresh = self.spare_large.pop();
+            let fresh = fresh.unwrap_or_else(|| vec![0; LARGEST_READ_BYTES]);
+            let mut buffer = std::mem::replace(&mut self.scratch, fresh);
+            buffer.truncate(bytes);
+            buffer
+        };
         Frame {
             bytes: buffer,
             layer: self.ports[port].device.layer(),
@@ -261,8 +293,14 @@ impl Fabric {
     }
 
     fn keep(&mut self, frame: Frame) {
-        if self.spare.len() < SPARE_BUFFERS && frame.bytes.capacity() <= LARGEST_SPARE_BYTES {
-            self.spare.push(frame.bytes);
+        let mut buffer = frame.bytes;
+        if buffer.len() < LARGE_BYTES {
+            if self.spare.len() < SPARE_BUFFERS {
+                self.spare.push(buffer);
+            }
+        } else if self.spare_large.len() < SPARE_LARGE_BUFFERS {
+            buffer.resize(LARGEST_READ_BYTES, 0);
+            self.spare_large.push(buffer);
         }
     }
 
@@ -361,6 +399,8 @@ fn is_unshaped(direction: &Direction) -> bool {
         && matches!(direction.loss, Loss::None {})
 }
 
+/// TUN devices say EIO; the others are said once the device is being removed.
 fn is_down(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(Errno::IO.raw_os_error())
+    let down = [Errno::IO, Errno::NETDOWN, Errno::NODEV, Errno::NXIO];
+    Errno::from_io_error(error).is_some_and(|errno| down.contains(&errno))
 }

@@ -9,7 +9,8 @@ mod frame;
 mod lateness;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use netlab::resolved::{Action, Experiment};
@@ -34,19 +35,23 @@ const EVENTS_PER_PASS: usize = 64;
 /// What the wake-up descriptor is called among the devices.
 const WAKE_UP: u64 = u64::MAX;
 
+/// Something to be done by the thread, between two packets. Nobody else touches the links, so the thread never waits
+/// for one that runs after it.
+type Job = Box<dyn FnOnce(&mut Fabric) + Send>;
+
 /// The emulator of a run. Its thread ends with it.
 pub struct Emulator {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    jobs: Sender<Job>,
+    /// Written to when there are jobs.
+    wake_up: OwnedFd,
+    thread: Option<JoinHandle<Option<Fabric>>>,
+    /// Holds the devices after the thread has ended.
+    ended: Option<Fabric>,
+    /// Why the thread ended, unless it was told to.
+    failure: Arc<OnceLock<String>>,
     captives: Vec<Captive>,
     directory: PathBuf,
     link_ids: Vec<String>,
-}
-
-struct Shared {
-    fabric: Mutex<Fabric>,
-    /// Written to when the thread must look at the fabric again.
-    wake_up: OwnedFd,
 }
 
 /// What the emulator tells at the end of a run.
@@ -85,18 +90,20 @@ impl Emulator {
         let captives = captives.collect();
         let fabric = Fabric::new(experiment, seed, devices, clock)?;
         let poller = Poller::new(&fabric)?;
-        let shared = Arc::new(Shared {
-            fabric: Mutex::new(fabric),
-            wake_up: poller.wake_up()?,
-        });
-        let theirs = Arc::clone(&shared);
+        let wake_up = poller.wake_up()?;
+        let (jobs, waiting_jobs) = channel();
+        let failure = Arc::new(OnceLock::new());
+        let theirs = Arc::clone(&failure);
         let thread = thread::Builder::new()
             .name("emulator".to_owned())
-            .spawn(move || poller.run(&theirs));
+            .spawn(move || poller.run(fabric, waiting_jobs, &theirs));
         let thread = thread.map_err(LiveError::while_("starting the emulator's thread"))?;
         Ok(Self {
-            shared,
+            jobs,
+            wake_up,
             thread: Some(thread),
+            ended: None,
+            failure,
             captives,
             directory: directory.to_owned(),
             link_ids: experiment
@@ -116,8 +123,7 @@ impl Emulator {
             [] => None,
             captives => Some(Captures::start(&self.directory, captives)?),
         };
-        self.fabric()?.restart(clock, captures);
-        self.wake()
+        self.ask(move |fabric| fabric.restart(clock, captures))
     }
 
     /// Carries out an action on a link, now; actions on anything else are not its matter.
@@ -125,8 +131,8 @@ impl Emulator {
     /// # Errors
     /// A direction that the link model refuses; or the emulator has failed.
     pub fn apply(&self, action: &Action) -> Result<(), LiveError> {
-        self.fabric()?.apply(action)?;
-        self.wake()
+        let action = action.clone();
+        self.ask(move |fabric| fabric.apply(&action))?
     }
 
     /// Counters and gauges as of now.
@@ -134,7 +140,7 @@ impl Emulator {
     /// # Errors
     /// The emulator has failed.
     pub fn state(&self) -> Result<NetworkState, LiveError> {
-        Ok(self.fabric()?.state())
+        self.ask(Fabric::state)
     }
 
     /// Ends the emulation, completes the captures, and says whether it was on time. The devices stay until this is dropped,
@@ -143,11 +149,10 @@ impl Emulator {
     /// # Errors
     /// The emulator had failed; or a capture cannot be written.
     pub fn finish(&mut self) -> Result<EmulatorSummary, LiveError> {
-        let (lateness, longest_standstill, captures) = {
-            let mut fabric = self.fabric()?;
+        let (lateness, longest_standstill, captures) = self.ask(|fabric| {
             let captures = fabric.take_captures();
             (fabric.lateness(), fabric.longest_standstill, captures)
-        };
+        })?;
         self.end_thread();
         captures.map_or(Ok(()), Captures::finish)?;
         let why_invalid = self.why_invalid(&lateness, longest_standstill);
@@ -182,27 +187,35 @@ impl Emulator {
         })
     }
 
-    /// What is behind the lock, while the thread is well.
-    fn fabric(&self) -> Result<MutexGuard<'_, Fabric>, LiveError> {
-        let fabric = self.shared.lock();
-        match &fabric.failure {
-            Some(why) => Err(LiveError::Failed(format!("the link emulator ended: {why}"))),
-            None => Ok(fabric),
-        }
+    /// Lets the thread answer a question.
+    fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Fabric) -> T + Send + 'static,
+    ) -> Result<T, LiveError> {
+        let (answer, answered) = channel();
+        let job: Job = Box::new(move |fabric| drop(answer.send(question(fabric))));
+        // A thread that has ended drops the job, and the answer with it.
+        let _ = self.jobs.send(job);
+        self.wake()?;
+        answered.recv().map_err(|_| {
+            let why = self.failure.get().map_or("it was finished", String::as_str);
+            LiveError::Failed(format!("the link emulator ended: {why}"))
+        })
     }
 
     fn wake(&self) -> Result<(), LiveError> {
-        let woken = write(&self.shared.wake_up, &1_u64.to_ne_bytes());
+        let woken = write(&self.wake_up, &1_u64.to_ne_bytes());
         woken
             .map(drop)
             .map_err(LiveError::while_("waking the emulator"))
     }
 
     fn end_thread(&mut self) {
-        self.shared.lock().is_over = true;
+        let job: Job = Box::new(|fabric| fabric.is_over = true);
+        let _ = self.jobs.send(job);
         let _ = self.wake();
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            self.ended = thread.join().ok().flatten();
         }
     }
 }
@@ -210,13 +223,6 @@ impl Emulator {
 impl Drop for Emulator {
     fn drop(&mut self) {
         self.end_thread();
-    }
-}
-
-impl Shared {
-    /// A panic of the other thread is known by `failure`, which is set before anything else is done.
-    fn lock(&self) -> MutexGuard<'_, Fabric> {
-        self.fabric.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -247,58 +253,59 @@ impl Poller {
         copy.map_err(LiveError::while_("copying a descriptor"))
     }
 
-    fn run(self, shared: &Shared) {
+    /// Carries packets until it is told to end; gives the fabric back unless it panicked.
+    fn run(
+        self,
+        mut fabric: Fabric,
+        jobs: Receiver<Job>,
+        why: &OnceLock<String>,
+    ) -> Option<Fabric> {
         // Without the privilege the thread is one among others, which the record of lateness shows.
         let _ = sys::run_before_ordinary_threads();
         let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.carry(shared)));
-        let failure = match outcome {
-            Ok(Ok(())) => return,
-            Ok(Err(errno)) => format!("waiting for packets: {errno}"),
-            Err(_) => "its thread panicked".to_owned(),
-        };
-        let mut fabric = shared.lock();
-        fabric.failure.get_or_insert(failure);
-    }
-
-    fn carry(&self, shared: &Shared) -> Result<(), Errno> {
-        let mut events = Vec::with_capacity(EVENTS_PER_PASS);
-        let mut pass_began = None;
-        loop {
-            let wait = {
-                let mut fabric = shared.lock();
-                if fabric.is_over {
-                    return Ok(());
-                }
-                fabric.deliver_due();
-                let now = fabric.clock.now();
-                let stood = now.saturating_sub(pass_began.unwrap_or(now));
-                fabric.longest_standstill = fabric.longest_standstill.max(stood);
-                fabric.next_due().map(|due| (due, due.saturating_sub(now)))
-            };
-            events.clear();
-            let timeout = wait.map(|(_, wait)| timespec(wait));
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno),
+        let work = std::panic::AssertUnwindSafe(|| {
+            let outcome = self.carry(&mut fabric, &jobs);
+            let waiting = outcome
+                .err()
+                .map(|errno| format!("waiting for packets: {errno}"));
+            (fabric.failure.take().or(waiting), fabric)
+        });
+        // Before the jobs are dropped, whose senders then ask.
+        match std::panic::catch_unwind(work) {
+            Ok((failure, fabric)) => {
+                failure.map(|failure| why.set(failure));
+                Some(fabric)
             }
-            let mut fabric = shared.lock();
-            // Asleep beyond what was due, it stood still from then on.
-            let woke = fabric.clock.now();
-            pass_began = Some(wait.map_or(woke, |(due, _)| woke.min(due)));
-            for event in &events {
-                match event.data.u64() {
-                    WAKE_UP => self.note_wake_up(&mut pass_began),
-                    port => fabric.read_from(port as usize),
-                }
+            Err(_) => {
+                let _ = why.set("its thread panicked".to_owned());
+                None
             }
         }
     }
 
-    /// A restart sets the clock back: what was measured before does not count.
-    fn note_wake_up(&self, pass_began: &mut Option<Nanos>) {
-        let _ = read(&self.wake_up, &mut [0; 8]);
-        *pass_began = None;
+    fn carry(&self, fabric: &mut Fabric, jobs: &Receiver<Job>) -> Result<(), Errno> {
+        let mut events = Vec::with_capacity(EVENTS_PER_PASS);
+        while !fabric.is_over {
+            fabric.deliver_due();
+            let wait = fabric.end_pass();
+            events.clear();
+            let timeout = wait.map(timespec);
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+            fabric.begin_pass();
+            for event in &events {
+                match event.data.u64() {
+                    WAKE_UP => {
+                        let _ = read(&self.wake_up, &mut [0; 8]);
+                        jobs.try_iter().for_each(|job| job(fabric));
+                    }
+                    port => fabric.read_from(port as usize),
+                }
+            }
+        }
+        Ok(())
     }
 }
 

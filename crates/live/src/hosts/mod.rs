@@ -24,10 +24,13 @@ use place::Place;
 use routing::PlaceRoutes;
 
 use crate::netlink::{RouteRow, dump_routes, dump_rules, route_text, rule_text};
-use crate::{Device, LiveError, NetworkNamespace};
+use crate::{Device, DeviceKind, LiveError, NetworkNamespace};
 
 /// The kernel's table of addresses that are its own.
 const LOCAL_TABLE: u32 = 255;
+
+/// Among the settings: how the devices were made.
+const DEVICES: &str = "devices";
 
 /// Threads that remove devices: the kernel lets them wait for the same grace periods.
 const REMOVERS: usize = 16;
@@ -49,6 +52,7 @@ pub struct Tables {
 pub struct Hosts {
     layout: Layout,
     places: Vec<Place>,
+    device_kind: DeviceKind,
 }
 
 impl Hosts {
@@ -67,11 +71,27 @@ impl Hosts {
     /// # Errors
     /// What [`Self::check`] refuses; and whatever the system refuses, for want of privileges or because it does not have it.
     pub fn build(experiment: &Experiment) -> Result<(Self, Vec<Device>), LiveError> {
+        Self::build_with(experiment, DeviceKind::of_this_machine())
+    }
+
+    /// The same, with a kind of devices that is not left to the machine.
+    ///
+    /// # Errors
+    /// As with [`Self::build`].
+    pub fn build_with(
+        experiment: &Experiment,
+        device_kind: DeviceKind,
+    ) -> Result<(Self, Vec<Device>), LiveError> {
         let layout = Layout::new(experiment)?;
         switches::check_loops(&layout)?;
         let routes = routing::plan(experiment, &layout)?;
-        let (places, devices) = build_places(experiment, &layout, routes)?;
-        Ok((Self { layout, places }, devices))
+        let (places, devices) = build_places(experiment, &layout, routes, device_kind)?;
+        let hosts = Self {
+            layout,
+            places,
+            device_kind,
+        };
+        Ok((hosts, devices))
     }
 
     /// The namespace of a host.
@@ -93,14 +113,16 @@ impl Hosts {
         place.ports[&interface].device
     }
 
-    /// The settings in effect, by host or router.
+    /// The settings in effect, and what the devices are, by host or router.
     ///
     /// # Errors
     /// They cannot be read.
     pub fn settings(&self) -> Result<BTreeMap<String, BTreeMap<String, String>>, LiveError> {
         self.in_each(|place| {
             let is_host = place.kind == PlaceKind::Host;
-            settings::in_effect(&place.id, &place.settings, is_host)
+            let mut settings = settings::in_effect(&place.id, &place.settings, is_host)?;
+            settings.insert(DEVICES.to_owned(), self.device_kind.name().to_owned());
+            Ok(settings)
         })
     }
 
@@ -188,8 +210,9 @@ fn build_places(
     experiment: &Experiment,
     layout: &Layout,
     routes: Vec<PlaceRoutes>,
+    kind: DeviceKind,
 ) -> Result<(Vec<Place>, Vec<Device>), LiveError> {
-    let mut made = make_places(experiment, layout, routes)?;
+    let mut made = make_places(experiment, layout, routes, kind)?;
     made.sort_by_key(|(index, ..)| *index);
     let mut places = Vec::with_capacity(made.len());
     let mut devices: Vec<(usize, Device)> = Vec::with_capacity(layout.ports.len());
@@ -207,6 +230,7 @@ fn make_places(
     experiment: &Experiment,
     layout: &Layout,
     routes: Vec<PlaceRoutes>,
+    kind: DeviceKind,
 ) -> Result<Vec<Made>, LiveError> {
     let mut plans: Vec<(usize, PlaceRoutes)> = routes.into_iter().enumerate().collect();
     plans.sort_by_key(|(index, _)| Reverse(layout.places[*index].interfaces.len()));
@@ -219,7 +243,7 @@ fn make_places(
         while let Some((index, routes)) = next() {
             let host = layout.places[index].host;
             let host = host.map(|host| &experiment.hosts[host]);
-            let (place, devices) = Place::build(layout, index, host, routes)?;
+            let (place, devices) = Place::build(layout, index, host, routes, kind)?;
             made.push((index, place, devices));
         }
         Ok(made)

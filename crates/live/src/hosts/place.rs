@@ -16,7 +16,7 @@ use crate::netlink::{
     Connection, Destination, Link, NextHop, Request, Route, Rule, add_address, add_bridge,
     forget_address, forward_frames_to, remove_group, remove_queueing, set_neighbour,
 };
-use crate::{Device, LiveError, NetworkNamespace};
+use crate::{Device, DeviceKind, LiveError, NetworkNamespace};
 
 /// The group of all devices of a run, by which they are removed.
 const GROUP: u32 = 1;
@@ -74,6 +74,7 @@ impl Place {
         index: usize,
         host: Option<&Host>,
         routes: PlaceRoutes,
+        kind: DeviceKind,
     ) -> Result<(Self, Vec<(usize, Device)>), LiveError> {
         let plan = &layout.places[index];
         let namespace = Arc::new(NetworkNamespace::new_around_this_thread()?);
@@ -85,7 +86,7 @@ impl Place {
         let mut ports = BTreeMap::new();
         for &port in &plan.interfaces {
             let described = &layout.ports[port];
-            let device = Device::tun_in_this_thread(&described.device, described.layer)?;
+            let device = Device::in_this_thread(kind, &described.device, described.layer)?;
             kept.push(second_descriptor(&device)?);
             devices.push((port, device));
             let state = PortState {

@@ -8,8 +8,8 @@ mod text;
 
 pub(crate) use connection::{Connection, error_of, parse, uninterrupted};
 pub(crate) use request::{
-    Destination, Link, Mac, NextHop, Request, Route, Rule, add_address, add_bridge, dump_routes,
-    dump_rules, forget_address, forward_frames_to, look_up, remove_group, remove_queueing,
-    set_neighbour,
+    Destination, Link, Mac, NearEnd, NextHop, Request, Route, Rule, add_address, add_bridge,
+    add_veth, dump_routes, dump_rules, forget_address, forward_frames_to, look_up, remove_group,
+    remove_queueing, set_neighbour,
 };
 pub(crate) use text::{RouteRow, route_text, rule_text};

@@ -1,13 +1,15 @@
 //! The requests that this crate makes, in our terms.
 
 use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
 };
 use netlink_packet_route::link::{
-    BridgeStpState, InfoBridge, InfoData, InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    BridgeStpState, InfoBridge, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo,
+    LinkMessage,
 };
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
@@ -116,6 +118,40 @@ pub(crate) fn add_bridge(name: &str, mac: Mac) -> Request {
         LinkAttribute::LinkInfo(vec![
             LinkInfo::Kind(InfoKind::Bridge),
             LinkInfo::Data(InfoData::Bridge(settings)),
+        ]),
+    ];
+    let flags = NLM_F_CREATE | NLM_F_EXCL;
+    Request::new(flags, RouteNetlinkMessage::NewLink(message))
+}
+
+/// The end of a virtual Ethernet pair that is elsewhere.
+pub(crate) struct NearEnd<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) namespace: BorrowedFd<'a>,
+    /// Without one the kernel draws one.
+    pub(crate) mac: Option<Mac>,
+    /// By ARP and Neighbour Discovery; else all its frames are addressed to itself.
+    pub(crate) asks_for_neighbours: bool,
+}
+
+/// A pair of virtual Ethernet devices: the far end here, the near end in its namespace.
+pub(crate) fn add_veth(far_name: &str, near: &NearEnd<'_>) -> Request {
+    let mut peer = LinkMessage::default();
+    peer.header.change_mask = LinkFlags::Noarp;
+    let no_arp = !near.asks_for_neighbours;
+    peer.header.flags.set(LinkFlags::Noarp, no_arp);
+    peer.attributes = vec![
+        LinkAttribute::IfName(near.name.to_owned()),
+        LinkAttribute::NetNsFd(near.namespace.as_raw_fd()),
+    ];
+    let mac = near.mac.map(|mac| LinkAttribute::Address(mac.to_vec()));
+    peer.attributes.extend(mac);
+    let mut message = LinkMessage::default();
+    message.attributes = vec![
+        LinkAttribute::IfName(far_name.to_owned()),
+        LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
         ]),
     ];
     let flags = NLM_F_CREATE | NLM_F_EXCL;

@@ -183,10 +183,11 @@ impl Traffic {
         self.registry.sockets()
     }
 
-    /// Whether there are flows that end by themselves and all have ended or failed.
-    pub fn flows_are_done(&self) -> bool {
+    /// Whether all flows that end by themselves have ended or failed; `None` if there are none.
+    pub fn flows_are_done(&self) -> Option<bool> {
         let mut finite = self.flows.iter().filter(|flow| flow.is_finite()).peekable();
-        finite.peek().is_some() && finite.all(|flow| flow.is_over())
+        finite.peek()?;
+        Some(finite.all(|flow| flow.is_over()))
     }
 
     /// Ends all threads, whatever they wait for. Connections stay as they are until this is dropped, so that their last state can be read.

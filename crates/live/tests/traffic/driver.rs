@@ -103,7 +103,9 @@ impl Hosts {
     /// Runs until all finite flows have ended, and gives the units.
     pub fn run(&self, experiment: &Experiment) -> (Traffic, Vec<Unit>) {
         let (mut traffic, units) = self.start(experiment);
-        wait_until("the flows to end", || traffic.flows_are_done());
+        wait_until("the flows to end", || {
+            traffic.flows_are_done() == Some(true)
+        });
         traffic.stop().unwrap();
         (traffic, units.try_iter().collect())
     }

@@ -65,7 +65,9 @@ fn an_unreachable_peer_is_an_error_after_the_retries_of_the_host() {
         .map(|transport| json!({"transport": transport, "app": bulk(1000)}))
         .into();
     let (traffic, _units) = hosts.start(&experiment(&flows));
-    wait_until("the end of patience", || traffic.flows_are_done());
+    wait_until("the end of patience", || {
+        traffic.flows_are_done() == Some(true)
+    });
     for result in traffic.results() {
         let error = result.error.unwrap();
         assert!(error.contains("timed out"), "{error}");
@@ -79,7 +81,7 @@ fn an_address_that_the_host_lacks_is_an_error_of_the_flow() {
     let hosts = Hosts::new();
     ip(&hosts.client, "address del 10.1.1.1/24 dev eth1");
     let (traffic, _units) = hosts.start(&experiment(&[json!({"app": bulk(1000)})]));
-    wait_until("the error", || traffic.flows_are_done());
+    wait_until("the error", || traffic.flows_are_done() == Some(true));
     let error = traffic.results()[0].error.clone().unwrap();
     assert!(error.contains("Cannot assign requested address"), "{error}");
 }
@@ -92,7 +94,7 @@ fn a_connection_that_breaks_is_an_error_of_the_flow() {
     let (traffic, _units) = hosts.start(&experiment(&[json!({"app": bulk(1 << 40)})]));
     wait_until("data", || traffic.flows()[0].bytes_received > 0);
     ip(&hosts.server, "link set eth1 down");
-    wait_until("the error", || traffic.flows_are_done());
+    wait_until("the error", || traffic.flows_are_done() == Some(true));
     let result = &traffic.results()[0];
     assert!(result.error.is_some());
     assert!(result.established_ns.is_some());

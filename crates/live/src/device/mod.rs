@@ -1,0 +1,136 @@
+//! The device at one end of a link: in the namespace of its host, and with its other side in this program.
+
+mod tun;
+mod veth;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use netlab::resolved::Layer;
+use rustix::io::Errno;
+
+use crate::{LiveError, NetworkNamespace};
+
+use tun::Tun;
+use veth::Veth;
+
+/// Bytes that stand before every packet: struct virtio_net_hdr, which says what is left to be done for a super-packet.
+pub(crate) const VIRTIO_HEADER_BYTES: usize = 10;
+
+/// How devices are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// TUN and TAP devices.
+    Tun,
+    /// Pairs of virtual Ethernet devices whose far ends are read by packet sockets. They carry no super-packets.
+    Veth,
+}
+
+impl DeviceKind {
+    /// The first unless /dev/net/tun is missing or closed to this user.
+    pub fn of_this_machine() -> Self {
+        let closed = [
+            Errno::NOENT,
+            Errno::NODEV,
+            Errno::NXIO,
+            Errno::ACCESS,
+            Errno::PERM,
+        ];
+        match tun::open().map_err(|error| Errno::from_io_error(&error)) {
+            Err(Some(errno)) if closed.contains(&errno) => Self::Veth,
+            _ => Self::Tun,
+        }
+    }
+
+    /// As the record of a run says it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Tun => "tun",
+            Self::Veth => "veth",
+        }
+    }
+}
+
+/// A device whose other side is this program. It is made down and without addresses.
+#[derive(Debug)]
+pub struct Device {
+    layer: Layer,
+    side: Side,
+}
+
+/// This program's side.
+#[derive(Debug)]
+enum Side {
+    Tun(Tun),
+    Veth(Veth),
+}
+
+impl Device {
+    /// Makes one in a namespace: a TUN device for layer 3, a TAP device for layer 2.
+    ///
+    /// # Errors
+    /// There is no /dev/net/tun, or it is closed to this user; the name is taken or too long.
+    pub fn tun(namespace: &NetworkNamespace, name: &str, layer: Layer) -> Result<Self, LiveError> {
+        namespace.run(|| Self::in_this_thread(DeviceKind::Tun, name, layer))
+    }
+
+    /// Makes one end of a virtual Ethernet pair in a namespace. For layer 3 its Ethernet headers stay unseen, and it needs no neighbours.
+    ///
+    /// # Errors
+    /// The system refuses; the name is taken or too long.
+    pub fn veth(namespace: &NetworkNamespace, name: &str, layer: Layer) -> Result<Self, LiveError> {
+        namespace.run(|| Self::in_this_thread(DeviceKind::Veth, name, layer))
+    }
+
+    /// Makes one in the namespace of the calling thread.
+    pub(crate) fn in_this_thread(
+        kind: DeviceKind,
+        name: &str,
+        layer: Layer,
+    ) -> Result<Self, LiveError> {
+        let side = match kind {
+            DeviceKind::Tun => Side::Tun(Tun::in_this_thread(name, layer)?),
+            DeviceKind::Veth => Side::Veth(Veth::in_this_thread(name, layer)?),
+        };
+        Ok(Self { layer, side })
+    }
+
+    /// What its packets are.
+    pub(crate) fn layer(&self) -> Layer {
+        self.layer
+    }
+
+    /// Whether packets may be read that are larger than the MTU, to be cut by whoever sends them over real wires.
+    /// It is leave, not an order: a virtual Ethernet pair never gives any.
+    pub(crate) fn set_super_packets(&self, on: bool) -> io::Result<()> {
+        match &self.side {
+            Side::Tun(tun) => tun.set_super_packets(on),
+            Side::Veth(_) => Ok(()),
+        }
+    }
+
+    /// Takes the next packet that the host sends, header first. `WouldBlock` if there is none.
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &self.side {
+            Side::Tun(tun) => tun.read(buffer),
+            Side::Veth(veth) => veth.read(buffer),
+        }
+    }
+
+    /// Gives a packet to the host, header first. EIO if the device is down.
+    pub(crate) fn write(&self, packet: &[u8]) -> io::Result<()> {
+        match &self.side {
+            Side::Tun(tun) => tun.write(packet),
+            Side::Veth(veth) => veth.write(packet),
+        }
+    }
+}
+
+impl AsFd for Device {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.side {
+            Side::Tun(tun) => tun.as_fd(),
+            Side::Veth(veth) => veth.as_fd(),
+        }
+    }
+}

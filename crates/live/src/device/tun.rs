@@ -1,0 +1,71 @@
+//! TUN and TAP devices (Documentation/networking/tuntap.rst of the kernel).
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use netlab::resolved::Layer;
+
+use crate::{LiveError, sys};
+
+/// What the reader of a device takes over from the kernel: checksums and segmentation of TCP (with ECN too) and UDP.
+const SUPER_PACKETS: u32 = libc::TUN_F_CSUM
+    | libc::TUN_F_TSO4
+    | libc::TUN_F_TSO6
+    | libc::TUN_F_TSO_ECN
+    | TUN_F_USO4
+    | TUN_F_USO6;
+const TUN_F_USO4: u32 = 0x20;
+const TUN_F_USO6: u32 = 0x40;
+
+/// This program's side of a TUN or TAP device.
+#[derive(Debug)]
+pub(super) struct Tun {
+    file: File,
+}
+
+/// Fails where there is no such thing or where it is closed to this user.
+pub(super) fn open() -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/net/tun")
+}
+
+impl Tun {
+    /// Makes one in the namespace of the calling thread.
+    pub(super) fn in_this_thread(name: &str, layer: Layer) -> Result<Self, LiveError> {
+        let file = open().map_err(|error| LiveError::Machine {
+            what: format!("/dev/net/tun cannot be opened ({error})"),
+            remedy: "load the module (`modprobe tun`) and run as root".to_owned(),
+        })?;
+        let kind = match layer {
+            Layer::Two => libc::IFF_TAP,
+            Layer::Three => libc::IFF_TUN,
+        };
+        let flags = kind | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+        sys::attach_tun(file.as_fd(), name, flags as u16)
+            .map_err(LiveError::while_(format!("making device {name}")))?;
+        Ok(Self { file })
+    }
+
+    pub(super) fn set_super_packets(&self, on: bool) -> io::Result<()> {
+        sys::set_tun_offload(self.file.as_fd(), if on { SUPER_PACKETS } else { 0 })
+    }
+
+    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&self.file).read(buffer)
+    }
+
+    pub(super) fn write(&self, packet: &[u8]) -> io::Result<()> {
+        (&self.file).write(packet).map(drop)
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}

@@ -1,0 +1,99 @@
+"""Programs of users in the hosts: iperf3, commands as flows, and what events execute."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from command_line import PROGRAM, environment, is_refused, mptcplab
+from measured import TWO_LINKS, Json, Measured, measured
+from mptcplab.results import find
+from traces import descendants_named
+
+pytestmark = pytest.mark.kernel
+
+IPERF3 = (
+    TWO_LINKS
+    + """
+flows: {load: {from: client, to: server, transport: mptcp, app: {iperf3: {args: [--time, "2"]}}}}
+duration: 4s
+"""
+)
+
+
+def programs(found: Measured, **of: str) -> list[Json]:
+    results: list[Json] = found.record["result"]["programs"]
+    return [program for program in results if all(program[name] == value for name, value in of.items())]
+
+
+def test_iperf3_speaks_mptcp_over_both_links(tmp_path: Path) -> None:
+    found = measured(IPERF3, tmp_path)
+    assert found.flow("load")["bytes"] > 100_000
+    [client] = programs(found, flow="load", host="client")
+    assert (client["exit_status"], client["measured"] is not None) == (0, True)
+    assert {subflow["link"] for subflow in found.subflows("load")} == {"one", "two"}
+
+
+def test_programs_are_in_their_host_and_nowhere_else(tmp_path: Path) -> None:
+    found = measured(
+        TWO_LINKS
+        + """
+flows:
+  bulk: {from: client, to: server, transport: tcp, app: bulk}
+  look: {from: client, to: server, transport: tcp, app: {command: [sh, -c, "ls /sys/class/net; ls -d /proc/[0-9]* | wc -l"]}}
+events:
+  - {id: ping, at: 300ms, exec: client, argv: [ping, -c, "1", -I, 10.1.1.1, 10.1.1.2]}
+  - {id: fail, at: 300ms, exec: server, argv: [sh, -c, "echo went wrong >&2; exit 7"]}
+  - {id: taken, at: 300ms, exec: server, argv: [python3, -c, "import socket; socket.create_server(('10.1.1.2', 5001))"]}
+duration: 2s
+""",
+        tmp_path,
+    )
+    [look] = programs(found, flow="look")
+    *interfaces, processes = look["stdout"].split()
+    assert {"eth1", "eth2"} <= set(interfaces) <= {"lo", "eth1", "eth2", "sit0", "tunl0"}
+    assert int(processes) < 10
+    [fail] = programs(found, event="fail")
+    assert (fail["host"], fail["exit_status"], fail["stderr"]) == ("server", 7, "went wrong\n")
+    # A port that a flow has is in use, and who wants it too is told.
+    [taken] = programs(found, event="taken")
+    assert taken["exit_status"] == 1
+    assert "Address already in use" in taken["stderr"]
+
+
+def test_a_program_that_is_missing_is_named_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "iperf3.yaml").write_text(IPERF3)
+    (tmp_path / "empty").mkdir()
+    ended = mptcplab("run", "iperf3.yaml", "--on", "kernel", cwd=tmp_path, PATH=str(tmp_path / "empty"))
+    assert is_refused(ended, 3, "iperf3", "apt install iperf3")
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.skipif(not shutil.which("iperf3"), reason="needs iperf3")
+def test_a_program_that_dies_is_told(tmp_path: Path) -> None:
+    (tmp_path / "iperf3.yaml").write_text(IPERF3.replace('"2"', '"20"').replace("duration: 4s", "duration: 30s"))
+    command = [str(PROGRAM), "run", "iperf3.yaml", "--on", "kernel"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        for _ in range(300):
+            if len(running := descendants_named("iperf3")) >= 2:
+                break
+            time.sleep(0.1)
+        time.sleep(0.5)
+        os.kill(max(running), signal.SIGKILL)
+        out, err = process.communicate(timeout=90)
+    finally:
+        process.kill()
+        process.communicate()
+    assert "Traceback" not in err
+    [bundle] = find(tmp_path)
+    told = [flow["error"] for flow in bundle.record["result"]["flows"]]
+    assert (process.returncode, bundle.status) == (4, "failed"), (out, err, told)
+    assert "iperf3" in bundle.record["why"]
