@@ -391,32 +391,3 @@ fn sockets_that_are_no_connections_say_nothing() {
     };
     assert!(telemetry.sample(2, &[socket])[0].connections.is_empty());
 }
-
-#[test]
-#[ignore = "needs root"]
-fn samples_and_their_cost() {
-    let hosts = Hosts::new();
-    ip(&hosts.server, "mptcp endpoint add 10.1.2.2 dev eth2 signal");
-    let mut telemetry = telemetry(&hosts);
-    let connection = Connection::new(&hosts, true, true);
-    connection.carry(1000);
-    sample_until(&mut telemetry, &[&connection], "the join", |flow| {
-        flow.subflows_alive == 2
-    });
-    let sockets = connection.sockets();
-    let rounds = 10_000;
-    let start = Instant::now();
-    for round in 0..rounds {
-        telemetry.sample(1_000_000_000 + round, &sockets);
-    }
-    let each = start.elapsed() / rounds as u32;
-    println!("a sample of two ends with two subflows: {each:?}");
-    let start = Instant::now();
-    for round in 0..1000 {
-        telemetry.sample(2_000_000_000 + round * 100_000_000, &sockets);
-    }
-    println!(
-        "the same with a question for backups: {:?}",
-        start.elapsed() / 1000
-    );
-}
