@@ -63,7 +63,13 @@ impl Connection {
         let listener = stream_socket(&hosts.server, server_is_mptcp);
         rustix::net::sockopt::set_socket_reuseaddr(&listener, true).unwrap();
         // Joins go to all addresses of the server, and need a listener there.
-        bind(&listener, &"0.0.0.0:5001".parse::<SocketAddr>().unwrap()).unwrap();
+        let everywhere: SocketAddr = "0.0.0.0:5001".parse().unwrap();
+        let start = Instant::now();
+        // A connection before may hold the port until it has quite ended.
+        while let Err(error) = bind(&listener, &everywhere) {
+            assert!(start.elapsed() < PATIENCE, "{error}");
+            thread::sleep(Duration::from_millis(2));
+        }
         listen(&listener, 1).unwrap();
         let client = stream_socket(&hosts.client, client_is_mptcp);
         connect(&client, &address).unwrap();
