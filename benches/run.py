@@ -208,6 +208,57 @@ def _star(n: int) -> tuple[list[str], Batches]:
     return first, batches
 
 
+def link_accuracy() -> dict[str, Figure]:
+    """How closely live links follow their description (root). The peer is netem, or else tbf, which has no delay."""
+    found = _printed_by_live("link_accuracy")
+    figures = {}
+    for mbit, goodput, core in ((10, 0.99, 0.06), (100, 0.99, 0.25), (1000, 0.95, 0.9)):
+        peer = "netem" if f"netem-{mbit}-goodput" in found else "tbf"
+        for name, unit, limit in (
+            ("goodput", "of the ceiling", goodput),
+            ("ping-median-ms", "ms", 0.5),
+            ("ping-p99-ms", "ms", 2),
+        ):
+            figures[f"link-accuracy-{mbit}-{name}"] = {
+                "value": found[f"link-accuracy-{mbit}-{name}"],
+                "unit": unit,
+                "limit": limit,
+                "peer": peer,
+                "peer_value": found[f"{peer}-{mbit}-{name}"],
+            }
+        figures[f"link-accuracy-{mbit}-core"] = _alone(found[f"link-accuracy-{mbit}-core"], "of a core", core)
+        figures[f"link-accuracy-{mbit}-late-p99-ms"] = _alone(found[f"link-accuracy-{mbit}-late-p99-ms"], "ms", 5)
+    figures["link-accuracy-8x8-goodput"] = _alone(found["link-accuracy-8x8-goodput"], "of the ceiling", 0.99)
+    figures["link-accuracy-8x8-core"] = _alone(found["link-accuracy-8x8-core"], "of a core", 0.25)
+    simulator = {"peer": "the simulator's link", "peer_value": 0}
+    for place in ("read", "sockets"):
+        packets = {"value": found[f"link-accuracy-{place}-lost-differently"], "unit": "packets", "limit": 0}
+        later = {"value": found[f"link-accuracy-{place}-p99-ms"], "unit": "ms later", "limit": 2}
+        figures[f"link-accuracy-{place}-lost-differently"] = packets | simulator
+        figures[f"link-accuracy-{place}-p99-ms"] = later | simulator
+    return figures
+
+
+def unshaped() -> dict[str, Figure]:
+    """One TCP flow through a link that does nothing (root); the peer is a plain veth pair in the same run."""
+    found = _printed_by_live("unshaped")
+    peer = {"unit": "Gbit/s", "peer": "veth pair", "peer_value": found["veth"] / 1e9}
+    return {
+        "unshaped": {"value": found["unshaped"] / 1e9, "limit": 10, **peer},
+        "unshaped-packets": {"value": found["unshaped-packets"] / 1e9, "limit": 2.5, **peer},
+    }
+
+
+def _printed_by_live(bench: str) -> dict[str, float]:
+    command = ["cargo", "bench", "--quiet", "-p", "live", "--bench", bench]
+    printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
+    return {name: float(value) for name, value in (line.split() for line in printed.splitlines())}
+
+
+def _alone(value: float, unit: str, limit: float) -> Figure:
+    return {"value": value, "unit": unit, "limit": limit, "peer": "the limit we set", "peer_value": limit}
+
+
 def install() -> dict[str, Figure]:
     """Size of the base install in an empty environment."""
     with tempfile.TemporaryDirectory() as folder:
@@ -229,6 +280,8 @@ BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "link": link,
     "sim-8links": simulator,
     "setup": setup,
+    "link-accuracy": link_accuracy,
+    "unshaped": unshaped,
     "install": install,
 }
 

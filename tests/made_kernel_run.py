@@ -119,12 +119,19 @@ def kernel_result(experiment: Json, after: After, **changes: Any) -> Json:
         "path_events": path_events if after == "recreated" else path_events[:1],
         "programs": [
             {
+                "flow": None,
                 "event": "cut",
                 "host": "client",
                 "argv": ["ip", "link", "show"],
+                "started_ns": 10 * S,
+                "ended_ns": 10 * S + 4_000_000,
                 "exit_status": 0,
+                "signal": None,
+                "ended_by_run": False,
                 "stdout": "2: wlan0: <POINTOPOINT>",
                 "stderr": "",
+                "stdout_file": None,
+                "stderr_file": "programs/0.stderr",
                 "measured": None,
             }
         ],

@@ -96,6 +96,7 @@ def test_the_page_tells_what_the_kernel_told(page: str) -> None:
         "1001: from 10.1.1.1 lookup 1001",
         "TcpRetransSegs 31 31",
         "event cut at client: ip link show (exit status 0) 2: wlan0:",
+        "All of it is in programs/0.stderr of the bundle.",
     ):
         assert words in text, words
     assert "TCPTimeouts" not in text

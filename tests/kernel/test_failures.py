@@ -73,7 +73,7 @@ def test_a_link_that_is_back_carries_again(interface_down: Measured) -> None:
 def test_full_mesh_follows_interfaces_and_says_so(interface_down: Measured) -> None:
     if path_manager(interface_down) != "full_mesh":
         pytest.skip("the kernel's own path manager has nothing to follow")
-    closed, established = (interface_down.path_events(f"subflow {what}") for what in ("closed", "established"))
+    closed, established = (interface_down.path_events(f"subflow_{what}") for what in ("closed", "established"))
     assert any(event["host"] == "client" and event["local"].startswith("10.1.2.1") for event in closed)
     assert len([event for event in established if event["host"] == "client"]) >= 2
 

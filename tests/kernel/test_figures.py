@@ -14,6 +14,8 @@ pytestmark = pytest.mark.kernel
 #: The side or sides on which interfaces fail.
 SIDES = {"fig9": {"client"}, "fig10": {"server"}, "fig11": {"client", "server"}}
 EVERY_MS, FIRST_MS, AFTER_MS = 200, 1000, 2000
+#: Of the hosts in the description: what is back before it is as if it had not been away.
+PATH_MANAGER_DELAY_MS = 500
 CASES = list(product(SIDES, range(1, 8)))
 #: Any two values of figure, number of failures, path manager and direction of the data stand together in one of these.
 PAIRWISE = [
@@ -65,8 +67,11 @@ def check(found: Measured, sides: set[str], failures: int, manager: str) -> None
     if manager == "full_mesh" and sides == {"client"}:
         for number in range(1, failures + 1):
             of_link = [subflow for subflow in found.subflows("bulk") if subflow["link"] == f"link{number}"]
-            assert len(of_link) >= 2, of_link
-            assert of_link[0]["closed_ns"] is not None
+            if failures * EVERY_MS <= PATH_MANAGER_DELAY_MS:
+                assert [subflow["closed_ns"] for subflow in of_link] == [None]
+            else:
+                assert len(of_link) >= 2, of_link
+                assert of_link[0]["closed_ns"] is not None
 
 
 @pytest.mark.parametrize(("figure", "failures", "manager", "direction"), PAIRWISE)

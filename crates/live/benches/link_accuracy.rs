@@ -7,6 +7,7 @@ mod traffic;
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,7 +18,10 @@ use netlab::links::{Arrival, Links};
 use netlab::resolved::Experiment;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use serde_json::json;
-use traffic::{Pair, Share, World, datagram_pair, goodput_bps, quantile, round_trips};
+use traffic::{
+    Pair, Share, World, datagram_pair, goodput_bps, quantile, round_trips,
+    run_before_ordinary_threads,
+};
 
 const MBIT: u64 = 1_000_000;
 const DELAY: Duration = Duration::from_millis(10);
@@ -63,6 +67,9 @@ fn one_link(mbit: u64) {
         goodput / (rate_bps as f64 * PAYLOAD_SHARE)
     );
     println!("{name}-core {:.4}", share.value);
+    let state = world.emulator.state().expect("it is well");
+    let dropped: u64 = state.directions[0].link.dropped.iter().sum();
+    println!("{name}-dropped {dropped}");
     let summary = world.emulator.finish().expect("it is well");
     println!(
         "{name}-late-mean-ms {:.4}",
@@ -156,7 +163,7 @@ type Times = BTreeMap<u32, u64>;
 /// simulator's makes of the same packets: of the instants at which they were sent, and of those at which the live link read them.
 fn schedule() {
     let mut shape = direction(Some(20 * MBIT), DELAY.as_nanos() as u64, 30);
-    shape["loss"] = json!({"kind": "bernoulli", "p": 0.01});
+    shape["loss"] = json!({"kind": "bernoulli", "probability": 0.01});
     let mut description = parallel_links(1, &shape);
     description["measure"]["captures"] = json!(["client.eth0", "server.eth0"]);
     let mut world = World::new(&description, SEED);
@@ -176,6 +183,7 @@ fn send_bursts(world: &World) -> (Times, Times) {
     let zero = Instant::now();
     let now = move || zero.elapsed().as_nanos() as u64;
     let receiver = thread::spawn(move || {
+        run_before_ordinary_threads();
         let mut arrived = Times::new();
         let mut buffer = [0; 2000];
         while there.recv(&mut buffer).is_ok() {
@@ -183,20 +191,27 @@ fn send_bursts(world: &World) -> (Times, Times) {
         }
         arrived
     });
+    let sender = thread::spawn(move || send_all(&here, zero));
+    let sent = sender.join().expect("it sends");
+    (sent, receiver.join().expect("it listens"))
+}
+
+fn send_all(here: &UdpSocket, zero: Instant) -> Times {
+    run_before_ordinary_threads();
     let mut sent = Times::new();
     let mut due = Duration::ZERO;
     for number in 0..PACKETS {
         thread::sleep((zero + due).saturating_duration_since(Instant::now()));
         let mut datagram = vec![0; payload_bytes(number)];
         datagram[..4].copy_from_slice(&number.to_be_bytes());
-        sent.insert(number, now());
+        sent.insert(number, zero.elapsed().as_nanos() as u64);
         here.send(&datagram).expect("it is sent");
         // Fifty packets at once, and then time for most of them.
         if number % 50 == 49 {
             due += Duration::from_micros(15_000 + u64::from(scattered(number) % 5000));
         }
     }
-    (sent, receiver.join().expect("it listens"))
+    sent
 }
 
 /// The same for the same number, and without a pattern.

@@ -136,6 +136,7 @@ impl LiveRun {
             self.now = self.clock.now();
             self.look()?;
         }
+        self.has_ended |= self.now >= self.experiment.duration_ns;
         self.flush_if_due()?;
         Ok(self.has_ended)
     }
@@ -257,7 +258,8 @@ impl LiveRun {
     /// # Errors
     /// An action that is wrong or cannot be carried out here, or the run has ended; then nothing has changed.
     pub fn inject(&mut self, action: &Action) -> Result<EventRecord, LiveError> {
-        if self.has_ended {
+        let now = self.clock.now();
+        if self.has_ended || now >= self.experiment.duration_ns {
             let ended = format!(
                 "the run has ended at {} ns: nothing can be injected any more",
                 self.now
@@ -270,7 +272,7 @@ impl LiveRun {
         if let Some(missing) = check_action(&self.experiment, action).first() {
             return Err(refused(format!("{} ({})", missing.feature, missing.why)));
         }
-        self.now = self.clock.now();
+        self.now = now;
         self.carry_out(action, INJECTED)?;
         Ok(self.schedule.inject(self.now, action.clone()))
     }

@@ -146,11 +146,19 @@ def _routing(host: Json) -> Text:
 def _program(program: Json) -> Text:
     """What a program printed; that of a flow or an event, at a host."""
     cause = f"flow {program['flow']}" if program.get("flow") else f"event {program.get('event')}"
-    status = program.get("exit_status")
-    ended = "stopped with the run" if status is None else f"exit status {status}"
-    head = f"{cause} at {program['host']}: {shlex.join(program['argv'])} ({ended})"
+    head = f"{cause} at {program['host']}: {shlex.join(program['argv'])} ({_end(program)})"
     printed = [program["stdout"], *(["standard error:", program["stderr"]] if program["stderr"] else [])]
+    whole = [file for key in ("stdout_file", "stderr_file") if (file := program[key])]
+    printed += [f"All of it is in {' and '.join(whole)} of the bundle."] if whole else []
     return Text(head, _short("\n".join(printed).strip()) or "It printed nothing.")
+
+
+def _end(program: Json) -> str:
+    if program["ended_by_run"]:
+        return "ended with the run"
+    if program["exit_status"] is None:
+        return f"ended by signal {program['signal']}"
+    return f"exit status {program['exit_status']}"
 
 
 def _short(text: str) -> str:

@@ -17,6 +17,8 @@ use crate::{Clock, Device, LiveError};
 const LARGEST_READ_BYTES: usize = (1 << 16) + 64;
 /// Packets taken from one device before the others, and what is due, have their turn.
 const PACKETS_PER_TURN: usize = 64;
+/// Departures that are closer together are made at once: waking up for each costs more than carrying it.
+const SHORTEST_SLEEP_NS: Nanos = 100_000;
 /// Buffers kept for later packets.
 const SPARE_BUFFERS: usize = 1 << 14;
 /// From this size on, a packet keeps the buffer that it was read into; smaller ones are copied to one of their size.
@@ -191,7 +193,14 @@ impl Fabric {
         let now = self.clock.now();
         let stood = now.saturating_sub(self.pass_began.unwrap_or(now));
         self.longest_standstill = self.longest_standstill.max(stood);
-        self.alarm = self.due.iter().flatten().min().copied();
+        let due = self.due.iter().flatten().min().copied();
+        self.alarm = due.map(|due| {
+            if due > now {
+                due.max(now + SHORTEST_SLEEP_NS)
+            } else {
+                due
+            }
+        });
         self.alarm.map(|alarm| alarm.saturating_sub(now))
     }
 

@@ -11,7 +11,7 @@ pub const STANDSTILL_BOUND_NS: Nanos = 200_000_000;
 /// Below so many packets a hundredth says nothing.
 const LEAST_PACKETS: u64 = 100;
 
-/// Buckets per factor of two: quantiles are exact to about 9 percent.
+/// Buckets per factor of two: quantiles are at most an eighth too large.
 const BUCKETS_PER_OCTAVE: u32 = 8;
 const BUCKETS: usize = (64 * BUCKETS_PER_OCTAVE) as usize;
 
