@@ -20,6 +20,7 @@ from documentation import (
     write_with_page,
 )
 from jsonschema import Draft202012Validator
+from mptcplab.backends import backend
 from mptcplab.catalogue import PAPERS, entry_of
 from mptcplab.document import parse
 from mptcplab.experiment import json_schema, members
