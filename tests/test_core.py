@@ -82,7 +82,7 @@ def test_an_injected_event_is_recorded(experiment: dict[str, Any], tmp_path: Pat
     }
     simulation.advance(150 * MS)
     assert simulation.latest()["interfaces.phone.wlan0"]["up"] == 0.0
-    assert event in json.loads(simulation.finish())["events"]
+    assert json.loads(event) in json.loads(simulation.finish())["events"]
 
 
 def test_a_cut_off_stream_gives_its_complete_batches(experiment: dict[str, Any], tmp_path: Path) -> None:
