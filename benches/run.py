@@ -231,10 +231,10 @@ def link_accuracy() -> dict[str, Figure]:
     figures["link-accuracy-8x8-goodput"] = _alone(found["link-accuracy-8x8-goodput"], "of the ceiling", 0.99)
     figures["link-accuracy-8x8-core"] = _alone(found["link-accuracy-8x8-core"], "of a core", 0.25)
     simulator = {"peer": "the simulator's link", "peer_value": 0}
+    lost = {"value": found["link-accuracy-read-lost-differently"], "unit": "packets", "limit": 0}
+    figures["link-accuracy-read-lost-differently"] = lost | simulator
     for place in ("read", "sockets"):
-        packets = {"value": found[f"link-accuracy-{place}-lost-differently"], "unit": "packets", "limit": 0}
         later = {"value": found[f"link-accuracy-{place}-p99-ms"], "unit": "ms later", "limit": 2}
-        figures[f"link-accuracy-{place}-lost-differently"] = packets | simulator
         figures[f"link-accuracy-{place}-p99-ms"] = later | simulator
     return figures
 

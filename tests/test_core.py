@@ -70,17 +70,19 @@ def test_both_event_queues_agree(experiment: dict[str, Any], tmp_path: Path) -> 
 def test_an_injected_event_is_recorded(experiment: dict[str, Any], tmp_path: Path) -> None:
     simulation = start(experiment, tmp_path)
     simulation.advance(50 * MS)
-    event = simulation.inject('{"kind": "interface_down", "interface": "phone.wlan0"}')
-    assert event == {
+    action = {"kind": "interface_down", "interface": "phone.wlan0"}
+    event = simulation.inject(json.dumps(action))
+    assert json.loads(event) == {
         "id": "injected.1",
         "parent": None,
         "asked_ns": 50 * MS,
         "actual_ns": 50 * MS,
         "injected": True,
+        "action": action,
     }
     simulation.advance(150 * MS)
     assert simulation.latest()["interfaces.phone.wlan0"]["up"] == 0.0
-    assert event in json.loads(simulation.finish())["events"]
+    assert json.loads(event) in json.loads(simulation.finish())["events"]
 
 
 def test_a_cut_off_stream_gives_its_complete_batches(experiment: dict[str, Any], tmp_path: Path) -> None:
@@ -125,7 +127,7 @@ def test_wrong_input_is_a_value_error(experiment: dict[str, Any], tmp_path: Path
     with pytest.raises(ValueError, match="not an action: unknown variant `explode`"):
         simulation.inject('{"kind": "explode"}')
     simulation.finish()
-    with pytest.raises(ValueError, match="the simulation is finished"):
+    with pytest.raises(ValueError, match="the run is finished"):
         simulation.advance(1)
 
 

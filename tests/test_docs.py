@@ -21,7 +21,7 @@ from documentation import (
 )
 from jsonschema import Draft202012Validator
 from mptcplab.backends import backend
-from mptcplab.catalogue import PAPERS
+from mptcplab.catalogue import PAPERS, entry_of
 from mptcplab.document import parse
 from mptcplab.experiment import json_schema, members
 from mptcplab.results import Evaluation, RunData, Samples, Table, Units, check, evaluate
@@ -88,9 +88,8 @@ def test_example_keeps_its_expectations(description: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize("description", DESCRIPTIONS, ids=stem)
 def test_example_runs_and_ends_in_assertions(description: Path) -> None:
     for member in members(description):
-        resolved = member.resolve().data
-        assert resolved["expect"]
-        assert backend("sim").check(resolved) == []
+        assert member.resolve().data["expect"]
+        assert entry_of(member)["missing"] == []
 
 
 @pytest.mark.parametrize("description", DESCRIPTIONS, ids=stem)

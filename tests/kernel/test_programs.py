@@ -47,7 +47,7 @@ flows:
   bulk: {from: client, to: server, transport: tcp, app: bulk}
   look: {from: client, to: server, transport: tcp, app: {command: [sh, -c, "ls /sys/class/net; ls -d /proc/[0-9]* | wc -l"]}}
 events:
-  - {id: ping, at: 300ms, exec: client, argv: [ping, -c, "1", -I, 10.1.1.1, 10.1.1.2]}
+  - {id: route, at: 300ms, exec: client, argv: [ip, route, get, 10.1.1.2, from, 10.1.1.1]}
   - {id: fail, at: 300ms, exec: server, argv: [sh, -c, "echo went wrong >&2; exit 7"]}
   - {id: taken, at: 300ms, exec: server, argv: [python3, -c, "import socket; socket.create_server(('10.1.1.2', 5001))"]}
 duration: 2s
@@ -58,6 +58,8 @@ duration: 2s
     *interfaces, processes = look["stdout"].split()
     assert {"eth1", "eth2"} <= set(interfaces) <= {"lo", "eth1", "eth2", "sit0", "tunl0"}
     assert int(processes) < 10
+    [route] = programs(found, event="route")
+    assert "dev eth1" in route["stdout"]
     [fail] = programs(found, event="fail")
     assert (fail["host"], fail["exit_status"], fail["stderr"]) == ("server", 7, "went wrong\n")
     # A port that a flow has is in use, and who wants it too is told.

@@ -304,12 +304,14 @@ impl LiveRun {
         self.programs.stop()?;
         self.note_what_arrived()?;
         let results = self.flow_results();
+        let programs = self.programs.results();
         let network = self.emulator.state()?;
         let hosts = summary::hosts(&mut self.hosts, &self.counters_at_start)?;
         let emulation = self.emulator.finish()?;
         self.path_events.extend(self.path_managers.finish()?);
         self.sampler.finish()?;
         self.units.finish()?;
+        let (status, why) = summary::status(&emulation, &programs);
         let flows = summary::flows(
             &self.experiment,
             &results,
@@ -319,8 +321,8 @@ impl LiveRun {
         Ok(Summary {
             end_ns: self.now,
             trace_hash: None,
-            status: summary::status(&emulation),
-            why: emulation.why_invalid.clone(),
+            status,
+            why,
             events: self.schedule.record().to_vec(),
             packets: network
                 .interfaces
@@ -331,7 +333,7 @@ impl LiveRun {
             flows,
             hosts,
             path_events: self.path_events,
-            programs: self.programs.results(),
+            programs,
             longest_standstill_s: emulation.longest_standstill_s,
         })
     }

@@ -22,6 +22,8 @@ pub enum Status {
     Done,
     /// It did, but the machine was too busy for its figures to be trusted.
     Invalid,
+    /// A program of a flow was killed by somebody else.
+    Failed,
 }
 
 /// The result of a run.
@@ -128,11 +130,25 @@ pub struct HostSummary {
     pub counters: BTreeMap<String, u64>,
 }
 
-pub(crate) fn status(emulation: &EmulatorSummary) -> Status {
-    if emulation.why_invalid.is_some() {
-        Status::Invalid
-    } else {
-        Status::Done
+/// How a run ended, and why if not well.
+pub(crate) fn status(
+    emulation: &EmulatorSummary,
+    programs: &[ProgramResult],
+) -> (Status, Option<String>) {
+    let was_killed = |program: &&ProgramResult| {
+        program.flow.is_some() && program.signal.is_some() && !program.ended_by_run
+    };
+    if let Some(program) = programs.iter().find(was_killed) {
+        let [argv, host] = [program.argv.join(" "), program.host.clone()];
+        let why = format!(
+            "{argv} on {host} was killed: signal {}",
+            program.signal.unwrap_or(0)
+        );
+        return (Status::Failed, Some(why));
+    }
+    match &emulation.why_invalid {
+        Some(why) => (Status::Invalid, Some(why.clone())),
+        None => (Status::Done, None),
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use live::programs::{ProgramResult, Programs};
-use live::telemetry::Telemetry;
+use live::telemetry::{Fallback, Telemetry};
 use live::{Clock, LiveError};
 use netlab::resolved::Experiment;
 use serde_json::{Value, json};
@@ -142,7 +142,6 @@ fn iperf3_is_a_flow_in_either_direction() {
         let (programs, _directory) = run(&with_flow(flow));
         let flow = programs.flows().swap_remove(0).unwrap();
         assert_eq!(flow.error, None);
-        assert_eq!(flow.bytes, 3 * 1024 * 1024);
         assert!(flow.end_ns > Some(flow.start_ns));
         let results = programs.results();
         let hosts: Vec<_> = results.iter().map(|result| result.host.as_str()).collect();
@@ -153,8 +152,11 @@ fn iperf3_is_a_flow_in_either_direction() {
         };
         assert_eq!(hosts, expected);
         let measured = results[1].measured.as_ref().unwrap();
-        assert_eq!(measured.bytes_sent, Some(3 * 1024 * 1024));
-        assert_eq!(measured.bytes_received, Some(3 * 1024 * 1024));
+        // The receiver of iperf3 stops to read when the client says that it is over.
+        assert!(measured.bytes_sent >= Some(3 * 1024 * 1024));
+        assert!(measured.bytes_received <= measured.bytes_sent);
+        assert!(flow.bytes > 0);
+        assert_eq!(measured.bytes_received, Some(flow.bytes));
         assert!(!measured.intervals.is_empty());
         assert!(measured.retransmits.is_some());
         assert_eq!(results[0].exit_status, Some(0));
@@ -282,6 +284,27 @@ print(n)'"#;
 
 #[test]
 #[ignore = "needs root"]
+fn a_program_that_cannot_be_wrapped_has_fallen_back() {
+    let hosts = Hosts::new();
+    let directory = tempfile::tempdir().unwrap();
+    let own = "env -u LD_PRELOAD python3 -c '\nimport socket, time\nl = socket.create_server((\"\", 0))\ns = socket.create_connection(l.getsockname())\ntime.sleep(60)'";
+    let flow = json!({"transport": "mptcp", "app": command(own)});
+    let experiment = with_flow(flow);
+    let mut programs = prepared(&hosts, &experiment, directory.path());
+    let mut telemetry = Telemetry::new(&experiment, |id| hosts.namespace(id)).unwrap();
+    ip(&hosts.client, "link set lo up");
+    let clock = Clock::start();
+    programs.start(clock);
+    wait_until("its connection", || {
+        let sockets = programs.sockets(clock.now());
+        let flow = telemetry.sample(clock.now(), &sockets).swap_remove(0);
+        flow.fallback() == Some(Fallback::NotAsked)
+    });
+    programs.stop().unwrap();
+}
+
+#[test]
+#[ignore = "needs root"]
 fn the_end_of_a_run_is_the_end_of_all_that_its_programs_started() {
     let hosts = Hosts::new();
     let directory = tempfile::tempdir().unwrap();
@@ -326,8 +349,7 @@ fn victim() {
         return;
     }
     let hosts = Hosts::new();
-    let directory = tempfile::tempdir().unwrap();
-    let mut programs = prepared(&hosts, &experiment(|_| {}), directory.path());
+    let mut programs = prepared(&hosts, &experiment(|_| {}), &env::temp_dir());
     let orphan = shell("setsid sleep 98762 & sleep 98762");
     programs.execute("client", &orphan, "e1").unwrap();
     wait_until("both", || processes_with("98762").len() >= 3);

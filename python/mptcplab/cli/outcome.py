@@ -60,6 +60,17 @@ def print_fallbacks(bundles: Sequence[Bundle]) -> None:
                 RESULTS.print(f"[yellow]fallback[/] {escape(f'{fell_back(flow)} ({run})')}", soft_wrap=True)
 
 
+def print_flow_errors(bundles: Sequence[Bundle]) -> None:
+    """A line for each flow that could not go on."""
+    for bundle in bundles:
+        for flow in (bundle.record["result"] or {}).get("flows", []):
+            if flow.get("error"):
+                run = f"{bundle.record['experiment']}, seed {bundle.record['seed']}"
+                RESULTS.print(
+                    f"[yellow]flow {escape(flow['id'])}[/] {escape(flow['error'])} ({escape(run)})", soft_wrap=True
+                )
+
+
 def print_not_done(bundles: Sequence[Bundle]) -> None:
     """A line for each run that is not done, and why."""
     for bundle in bundles:

@@ -72,6 +72,7 @@ def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None
         print_expectations,
         print_fallbacks,
         print_family_metrics,
+        print_flow_errors,
         print_not_done,
         print_outcome,
         print_substitutions,
@@ -81,6 +82,7 @@ def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None
     print_outcome(bundles)
     print_substitutions(bundles)
     print_fallbacks(bundles)
+    print_flow_errors(bundles)
     print_not_done(bundles)
     if len(bundles) == 1 and bundles[0].record["result"] is not None:
         print_chart(bundles[0])

@@ -172,26 +172,30 @@ pub fn goodput_bps(
     mut watch: impl FnMut(),
 ) -> f64 {
     let is_over = AtomicBool::new(false);
+    let connections: Vec<_> = pairs
+        .iter()
+        .map(|[from, to]| connection(from, to))
+        .collect();
+    // The same for all, so that nobody's data wait for somebody else.
+    let begun = Instant::now();
     let marks = Barrier::new(pairs.len() + 1);
     thread::scope(|scope| {
-        let receivers: Vec<_> = pairs
-            .iter()
-            .map(|[from, to]| {
-                let (mut sender, mut receiver) = connection(from, to);
+        let receivers: Vec<_> = connections
+            .into_iter()
+            .map(|(mut sender, mut receiver)| {
                 let (is_over, marks) = (&is_over, &marks);
                 scope.spawn(move || {
                     let block = vec![0; 1 << 18];
                     while !is_over.load(Ordering::Relaxed) && sender.write_all(&block).is_ok() {}
                 });
                 scope.spawn(move || {
-                    let begun = Instant::now();
                     read_for(&mut receiver, begun + warm_up);
                     marks.wait();
                     let begun = Instant::now();
                     let bytes = read_for(&mut receiver, begun + measured);
                     let rate = bytes as f64 * 8.0 / begun.elapsed().as_secs_f64();
-                    is_over.store(true, Ordering::Relaxed);
                     marks.wait();
+                    is_over.store(true, Ordering::Relaxed);
                     // What is on its way is lost with the connection, so that nobody waits for it.
                     let _ = receiver.shutdown(std::net::Shutdown::Both);
                     rate

@@ -18,7 +18,7 @@ const LARGEST_READ_BYTES: usize = (1 << 16) + 64;
 /// Packets taken from one device before the others, and what is due, have their turn.
 const PACKETS_PER_TURN: usize = 64;
 /// Departures that are closer together are made at once: waking up for each costs more than carrying it.
-const SHORTEST_SLEEP_NS: Nanos = 100_000;
+const SHORTEST_SLEEP_NS: Nanos = 200_000;
 /// Buffers kept for later packets.
 const SPARE_BUFFERS: usize = 1 << 14;
 /// From this size on, a packet keeps the buffer that it was read into; smaller ones are copied to one of their size.

@@ -106,6 +106,7 @@ impl<'a> Planner<'a> {
                     let role = Role {
                         flow: index,
                         end: StreamEnd::Sender,
+                        wants_mptcp: flow.transport == Transport::Mptcp,
                         has_control: false,
                     };
                     (None, (self.order(&flow.from, argv)?, role))
@@ -150,6 +151,7 @@ impl<'a> Planner<'a> {
             } else {
                 StreamEnd::Receiver
             },
+            wants_mptcp: flow.transport == Transport::Mptcp,
             has_control: true,
         };
         let client = iperf3::client(flow, &own, &peer, port, args);

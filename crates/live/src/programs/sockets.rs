@@ -24,6 +24,8 @@ const MPTCP: u32 = 262;
 pub(super) struct Role {
     pub(super) flow: usize,
     pub(super) end: StreamEnd,
+    /// Whether its connections are to be Multipath TCP; then those that are not have fallen back.
+    pub(super) wants_mptcp: bool,
     /// Whether its first connection is only for control, as that of iperf3 is.
     pub(super) has_control: bool,
 }
@@ -123,7 +125,7 @@ impl ForeignSockets {
                     inode,
                     flow: root.role.flow,
                     end: root.role.end,
-                    is_mptcp,
+                    is_mptcp: is_mptcp || root.role.wants_mptcp,
                 }),
             }
         }

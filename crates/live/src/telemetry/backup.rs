@@ -1,28 +1,30 @@
 //! Which subflows are backup ones. No socket option tells; inet_diag (sock_diag(7)) does.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use netlab::resolved::{Experiment, Transport};
 use netlink_packet_core::{
-    DefaultNla, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla as _,
+    DefaultNla, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla as _,
     NlasIterator, Parseable, parse_u32,
 };
 use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
 use netlink_packet_sock_diag::inet::nlas::Nla;
-use netlink_packet_sock_diag::inet::{
-    ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags,
-};
+use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, StateFlags};
 use netlink_sys::{Socket, SocketAddr as NetlinkAddress, protocols::NETLINK_SOCK_DIAG};
 
 use crate::netlink::{parse, uninterrupted};
 use crate::{LiveError, NetworkNamespace};
 
-/// As much as the kernel puts into one part of a dump.
-const RECEIVE_BYTES: usize = 64 * 1024;
+/// More than an answer takes.
+const RECEIVE_BYTES: usize = 16 * 1024;
+/// Questions at once: their answers fit into the receive buffer.
+const BATCH: usize = 32;
+/// `INET_DIAG_NOCOOKIE`.
+const ANY_COOKIE: [u8; 8] = [255; 8];
 /// `INET_DIAG_ULP_INFO` of linux/inet_diag.h: what the protocol above TCP says.
 const ULP_INFO: u16 = 19;
 /// `NLA_F_NESTED` and `NLA_F_NET_BYTEORDER`, which share the number of an attribute's type.
@@ -59,18 +61,28 @@ impl Backups {
         Ok(Self { by_host })
     }
 
-    /// Asks anew. Where a kernel cannot tell, nothing is known.
-    pub(super) fn update(&mut self) {
+    /// Forgets what was known.
+    pub(super) fn clear(&mut self) {
         for host in self.by_host.values_mut() {
-            host.update();
+            host.known.clear();
+        }
+    }
+
+    /// Asks a host for these subflows. Where a kernel cannot tell, nothing is known.
+    pub(super) fn ask(&mut self, host: &str, pairs: &[Pair]) {
+        let Some(host) = self.by_host.get_mut(host) else {
+            return;
+        };
+        for pairs in pairs.chunks(BATCH) {
+            if host.ask(pairs).is_err() {
+                return;
+            }
         }
     }
 
     /// Whether a subflow of a host is backup; `None` if that is not known.
     pub(super) fn is_backup(&self, host: &str, pair: Pair) -> Option<bool> {
-        let host = self.by_host.get(host)?;
-        let is_backup = host.backup.contains(&pair);
-        (is_backup || host.regular.contains(&pair)).then_some(is_backup)
+        self.by_host.get(host)?.known.get(&pair).copied()
     }
 }
 
@@ -78,8 +90,7 @@ struct HostBackups {
     socket: Socket,
     buffer: Vec<u8>,
     last_sequence: u32,
-    backup: HashSet<Pair>,
-    regular: HashSet<Pair>,
+    known: HashMap<Pair, bool>,
 }
 
 impl HostBackups {
@@ -94,72 +105,67 @@ impl HostBackups {
             socket: open().map_err(LiveError::while_("opening a socket of sock_diag"))?,
             buffer: vec![0; RECEIVE_BYTES],
             last_sequence: 0,
-            backup: HashSet::new(),
-            regular: HashSet::new(),
+            known: HashMap::new(),
         })
     }
 
-    fn update(&mut self) {
-        self.backup.clear();
-        self.regular.clear();
-        // A kernel without inet_diag refuses, and then nothing is known.
-        let _ = self.dump(AF_INET, SocketId::new_v4());
-        let _ = self.dump(AF_INET6, SocketId::new_v6());
-    }
-
-    fn dump(&mut self, family: u8, socket_id: SocketId) -> io::Result<()> {
-        self.ask(family, socket_id)?;
-        loop {
-            let length = uninterrupted(|| self.socket.recv(&mut &mut self.buffer[..], 0))?;
+    /// All questions go in one message; each has an answer, which may be that there is no such subflow.
+    fn ask(&mut self, pairs: &[Pair]) -> io::Result<()> {
+        let first = self.last_sequence.wrapping_add(1);
+        let mut bytes = Vec::new();
+        for pair in pairs {
+            self.last_sequence = self.last_sequence.wrapping_add(1);
+            append_question(&mut bytes, self.last_sequence, *pair);
+        }
+        uninterrupted(|| self.socket.send(&bytes, 0))?;
+        let mut outstanding = pairs.len();
+        while outstanding > 0 {
+            // The kernel answers while it takes the questions: what is not there by now never comes.
+            let at_once = libc::MSG_DONTWAIT;
+            let length = uninterrupted(|| self.socket.recv(&mut &mut self.buffer[..], at_once))?;
             let answers = parse::<SockDiagMessage>(&self.buffer[..length]);
             for (sequence, payload) in answers.map_err(io::Error::other)? {
-                match payload {
-                    _ if sequence != self.last_sequence => {}
-                    NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(answer)) => {
-                        self.note(&answer);
-                    }
-                    NetlinkPayload::Done(_) => return Ok(()),
-                    NetlinkPayload::Error(error) => return Err(error.to_io()),
-                    _ => {}
+                let place = sequence.wrapping_sub(first) as usize;
+                let Some(pair) = pairs.get(place) else {
+                    continue;
+                };
+                outstanding -= 1;
+                if let NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(answer)) = payload
+                    && let Some(flags) = answer.nlas.iter().find_map(subflow_flags)
+                {
+                    self.known.insert(*pair, flags & IS_BACKUP != 0);
                 }
             }
         }
+        Ok(())
     }
+}
 
-    fn ask(&mut self, family: u8, socket_id: SocketId) -> io::Result<()> {
-        self.last_sequence += 1;
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-        header.sequence_number = self.last_sequence;
-        let request = InetRequest {
-            family,
-            protocol: IPPROTO_TCP,
-            // Only with this one does the kernel tell what stands above TCP.
-            extensions: ExtensionFlags::INFO,
-            states: StateFlags::ESTABLISHED | StateFlags::FIN_WAIT1 | StateFlags::CLOSE_WAIT,
-            socket_id,
-        };
-        let payload = NetlinkPayload::from(SockDiagMessage::InetRequest(request));
-        let mut message = NetlinkMessage::new(header, payload);
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        uninterrupted(|| self.socket.send(&bytes, 0)).map(drop)
-    }
-
-    fn note(&mut self, answer: &InetResponse) {
-        let Some(flags) = answer.nlas.iter().find_map(subflow_flags) else {
-            return;
-        };
-        let id = &answer.header.socket_id;
-        let local = SocketAddr::new(id.source_address.to_canonical(), id.source_port);
-        let remote = SocketAddr::new(id.destination_address.to_canonical(), id.destination_port);
-        if flags & IS_BACKUP != 0 {
-            self.backup.insert((local, remote));
-        } else {
-            self.regular.insert((local, remote));
-        }
-    }
+fn append_question(bytes: &mut Vec<u8>, sequence: u32, (local, remote): Pair) {
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST;
+    header.sequence_number = sequence;
+    let request = InetRequest {
+        family: if local.is_ipv4() { AF_INET } else { AF_INET6 },
+        protocol: IPPROTO_TCP,
+        // Only with this one does the kernel tell what stands above TCP.
+        extensions: ExtensionFlags::INFO,
+        states: StateFlags::all(),
+        socket_id: SocketId {
+            source_port: local.port(),
+            destination_port: remote.port(),
+            source_address: local.ip(),
+            destination_address: remote.ip(),
+            interface_id: 0,
+            cookie: ANY_COOKIE,
+        },
+    };
+    let payload = NetlinkPayload::from(SockDiagMessage::InetRequest(request));
+    let mut message = NetlinkMessage::new(header, payload);
+    message.finalize();
+    let at = bytes.len();
+    bytes.resize(at + message.buffer_len().next_multiple_of(4), 0);
+    message.serialize(&mut bytes[at..]);
 }
 
 /// The flags of a subflow of Multipath TCP.

@@ -78,8 +78,8 @@ impl Telemetry {
             .backups_at
             .is_none_or(|last| now.saturating_sub(last) >= BACKUP_EVERY_NS)
         {
-            self.backups.update();
             self.backups_at = Some(now);
+            self.ask_for_backups();
         }
         let trackers = self.trackers.iter_mut().enumerate();
         trackers
@@ -88,6 +88,14 @@ impl Telemetry {
                 tracker.end(|local, remote| self.backups.is_backup(sender, (local, remote)))
             })
             .collect()
+    }
+
+    fn ask_for_backups(&mut self) {
+        self.backups.clear();
+        for (flow, tracker) in self.trackers.iter().enumerate() {
+            let pairs = tracker.pairs_of_senders();
+            self.backups.ask(self.places.sender(flow), &pairs);
+        }
     }
 
     fn look_at(&mut self, socket: &FlowSocket) {

@@ -255,3 +255,68 @@ fn address(bytes: &[u8]) -> Option<SocketAddr> {
 fn too_short() -> io::Error {
     io::Error::other("the kernel gave less than any kernel with Multipath TCP should")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::{AsFd, OwnedFd};
+    use std::process::Command;
+
+    use rustix::net::{
+        AddressFamily, Protocol, RawProtocol, SocketType, accept, bind, connect, getsockname,
+        listen, send, socket,
+    };
+
+    use super::*;
+    use crate::NetworkNamespace;
+
+    fn connection() -> (OwnedFd, OwnedFd) {
+        let mptcp = RawProtocol::new(262).map(Protocol::from_raw);
+        let made = || socket(AddressFamily::INET, SocketType::STREAM, mptcp).unwrap();
+        let host = NetworkNamespace::new().unwrap();
+        let ends = host.run(|| {
+            let up = Command::new("ip")
+                .args(["link", "set", "lo", "up"])
+                .status();
+            assert!(up.unwrap().success());
+            let listener = made();
+            bind(&listener, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+            listen(&listener, 1).unwrap();
+            let client = made();
+            connect(&client, &getsockname(&listener).unwrap()).unwrap();
+            Ok((client, accept(&listener).unwrap()))
+        });
+        ends.unwrap()
+    }
+
+    #[test]
+    #[ignore = "needs root"]
+    fn the_older_calls_say_the_same() {
+        let (client, server) = connection();
+        send(&client, &[1; 5000], rustix::net::SendFlags::empty()).unwrap();
+        let mut reader = MptcpReader::new();
+        for end in [&client, &server] {
+            let (info, subflows) = reader.read_full(end.as_fd()).unwrap();
+            let (same_info, same_subflows) = reader.read_in_parts(end.as_fd()).unwrap();
+            assert_eq!(info.token, same_info.token);
+            assert_eq!(info.write_sequence, same_info.write_sequence);
+            assert_eq!((subflows.len(), same_subflows.len()), (1, 1));
+            assert_eq!(subflows[0].local, same_subflows[0].local);
+            assert_eq!(subflows[0].remote, same_subflows[0].remote);
+            assert_eq!(subflows[0].tcp.bytes_sent, same_subflows[0].tcp.bytes_sent);
+            assert_eq!(same_subflows[0].id, None);
+        }
+    }
+
+    #[test]
+    #[ignore = "needs root"]
+    fn there_is_room_for_more_subflows_than_expected() {
+        let (client, _server) = connection();
+        let mut reader = MptcpReader::new();
+        reader.make_room(0);
+        let (_, subflows) = reader.read_full(client.as_fd()).unwrap();
+        assert_eq!(subflows.len(), 1);
+        reader.make_room(0);
+        let (_, subflows) = reader.read_in_parts(client.as_fd()).unwrap();
+        assert_eq!(subflows.len(), 1);
+    }
+}

@@ -26,7 +26,7 @@ pub struct FlowTelemetry {
     pub subflows_opened: usize,
     /// Subflows established and not closed. A stale one counts: no socket option tells which are.
     pub subflows_alive: usize,
-    /// The ends of connections whose sockets were there.
+    /// The ends of connections that were there now or at the last sample.
     pub connections: Vec<ConnectionState>,
     /// Subflows that were there now or at the last sample, in order of creation.
     pub subflows: Vec<SubflowState>,

@@ -168,3 +168,65 @@ impl TcpInfo {
         Some(self.bytes_sent?.saturating_sub(self.bytes_retransmitted?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Linux 6.7 has it.
+    const LENGTH: usize = 248;
+
+    fn info(state: u8) -> Vec<u8> {
+        let mut bytes = vec![0; LENGTH];
+        bytes[0] = state;
+        bytes[16..20].copy_from_slice(&1448_u32.to_ne_bytes());
+        bytes[68..72].copy_from_slice(&20_500_u32.to_ne_bytes());
+        bytes[76..80].copy_from_slice(&INFINITE.to_ne_bytes());
+        bytes[80..84].copy_from_slice(&10_u32.to_ne_bytes());
+        bytes[128..136].copy_from_slice(&1001_u64.to_ne_bytes());
+        bytes[200..208].copy_from_slice(&5000_u64.to_ne_bytes());
+        bytes[208..216].copy_from_slice(&2000_u64.to_ne_bytes());
+        bytes[240..242].copy_from_slice(&3_u16.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn what_a_kernel_does_not_have_is_none() {
+        let whole = TcpInfo::parse(&info(1)).unwrap();
+        assert_eq!(whole.rtos, Some(3));
+        assert_eq!(whole.bytes_sent_first(), Some(3000));
+        assert_eq!(whole.ssthresh_segments, None);
+        assert_eq!(whole.srtt, Some(Duration::from_micros(20_500)));
+        let linux_5 = TcpInfo::parse(&info(1)[..232]).unwrap();
+        let older = TcpInfo {
+            rtos: None,
+            rto_recoveries: None,
+            ..whole.clone()
+        };
+        assert_eq!(linux_5, older);
+        assert_eq!(TcpInfo::parse(&info(1)[..192]).unwrap().bytes_sent, None);
+        assert_eq!(TcpInfo::parse(&info(1)[..100]), None);
+        let newer = [info(1), vec![255; 100]].concat();
+        assert_eq!(TcpInfo::parse(&newer), Some(whole));
+    }
+
+    #[test]
+    fn a_fin_is_no_payload() {
+        let received = |state| TcpInfo::parse(&info(state)).unwrap().bytes_received;
+        assert_eq!(received(1), 1001);
+        assert_eq!(received(8), 1000);
+    }
+
+    #[test]
+    fn counters_never_go_back() {
+        let mut known = TcpInfo::parse(&info(1)).unwrap();
+        let mut cleared = vec![0; LENGTH];
+        cleared[0] = 7;
+        known.update(TcpInfo::parse(&cleared).unwrap());
+        assert!(known.state.is_closed());
+        assert_eq!(known.bytes_sent_first(), Some(3000));
+        assert_eq!(known.bytes_received, 1001);
+        assert_eq!(known.rtos, Some(3));
+        assert!(known.was_established());
+    }
+}

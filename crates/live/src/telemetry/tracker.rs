@@ -284,6 +284,22 @@ impl Tracker {
         telemetry
     }
 
+    /// The addresses of the subflows that senders have open.
+    pub(super) fn pairs_of_senders(&self) -> Vec<(SocketAddr, SocketAddr)> {
+        let subflows = self.open.iter().map(|place| &self.subflows[*place]);
+        subflows
+            .filter(|subflow| {
+                let sender = subflow.sender.as_ref();
+                sender.is_some_and(|side| {
+                    side.seen_ns == self.now
+                        && side.tcp.was_established()
+                        && !side.tcp.state.is_closed()
+                })
+            })
+            .map(|subflow| (subflow.local, subflow.remote))
+            .collect()
+    }
+
     fn opened(&self) -> impl Iterator<Item = (usize, &Subflow)> {
         let all = self.subflows.iter().enumerate();
         all.filter(|(_, subflow)| subflow.opened_ns.is_some())
@@ -304,9 +320,7 @@ impl Tracker {
             };
             *total = total.zip(connection.bytes).map(|(sum, bytes)| sum + bytes);
             sum.reinjected_bytes += connection.reinjected_bytes;
-            if connection.seen_ns == self.now {
-                sum.connections.push(connection.state());
-            }
+            sum.connections.push(connection.state());
         }
         let mut windows: BTreeMap<u64, u64> = BTreeMap::new();
         for place in &self.open {
