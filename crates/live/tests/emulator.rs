@@ -2,7 +2,8 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,8 +19,10 @@ const MS: u64 = 1_000_000;
 /// One after the other: a test counts the descriptors of the process.
 static ALONE: Mutex<()> = Mutex::new(());
 
-fn described(change: impl Fn(&mut Value)) -> Experiment {
-    let text = include_str!("experiments/eight-links.json");
+const EIGHT_LINKS: &str = include_str!("experiments/eight-links.json");
+const ROUTER_AND_SWITCH: &str = include_str!("experiments/router-and-switch.json");
+
+fn described(text: &str, change: impl Fn(&mut Value)) -> Experiment {
     let mut description: Value = serde_json::from_str(text).expect("JSON");
     change(&mut description);
     Experiment::from_json(&description.to_string()).expect("a valid experiment")
@@ -43,8 +46,12 @@ struct World {
 
 impl World {
     fn new(kind: DeviceKind, change: impl Fn(&mut Value)) -> Self {
+        Self::of(EIGHT_LINKS, kind, change)
+    }
+
+    fn of(text: &str, kind: DeviceKind, change: impl Fn(&mut Value)) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let experiment = described(change);
+        let experiment = described(text, change);
         let directory = tempfile::tempdir().expect("a directory");
         let (hosts, devices) = Hosts::build_with(&experiment, kind).expect("hosts");
         let clock = Clock::start();
@@ -77,6 +84,34 @@ impl World {
         client.connect("10.1.1.2:5000").expect("a peer");
         server.connect("10.1.1.1:4000").expect("a peer");
         (client, server)
+    }
+
+    /// Sends so many bytes by TCP over the first link; all of them arrive, and as they were.
+    fn stream(&self, bytes: usize) {
+        let server = self.hosts.namespace("server");
+        let listener = server.run(|| Ok(TcpListener::bind("10.1.1.2:5001").expect("a port")));
+        let listener = listener.expect("a listener");
+        let client = self.hosts.namespace("client");
+        let sent: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let stream = client.run(|| Ok(TcpStream::connect("10.1.1.2:5001")));
+                let mut stream = stream.expect("a thread").expect("a connection");
+                stream.write_all(&sent).expect("it is sent");
+                stream.shutdown(Shutdown::Write).expect("an end");
+            });
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).expect("it arrives");
+            assert!(received == sent);
+        });
+    }
+
+    /// Bytes and packets that the first link carried forward.
+    fn carried(&self) -> (u64, u64) {
+        let state = self.emulator.state().expect("it is well");
+        let link = state.directions[0].link;
+        (link.wire_bytes, link.wire_packets)
     }
 
     fn apply(&self, action: Value) {
@@ -137,6 +172,9 @@ over_both_kinds!(
     links_on_a_medium_share_it,
     the_thread_and_its_descriptors_end_with_the_emulator,
     a_ports_action_is_not_the_emulators,
+    a_stream_arrives_whole,
+    frames_cross_a_switch_and_count_as_the_packets_in_them,
+    an_emulator_that_ends_is_an_error_and_not_a_silence,
 );
 
 fn a_packet_takes_the_delay_and_its_time_on_the_wire(kind: DeviceKind) {
@@ -300,7 +338,12 @@ fn links_on_a_medium_share_it(kind: DeviceKind) {
 
 fn the_thread_and_its_descriptors_end_with_the_emulator(kind: DeviceKind) {
     let descriptors = || fs::read_dir("/proc/self/fd").expect("a list").count();
-    let threads = || fs::read_dir("/proc/self/task").expect("a list").count();
+    // Those that run tests come and go.
+    let threads = || {
+        let all = fs::read_dir("/proc/self/task").expect("a list").flatten();
+        let names = all.filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
+        names.filter(|name| name.trim() == "emulator").count()
+    };
     let one = World::new(kind, |_| ());
     drop(one);
     let before = (descriptors(), threads());
@@ -321,4 +364,73 @@ fn a_ports_action_is_not_the_emulators(kind: DeviceKind) {
         .expect("nothing happens");
     send(&client, 0..1, 50);
     assert_eq!(received(&server), [0]);
+}
+
+fn a_stream_arrives_whole(kind: DeviceKind) {
+    let world = World::new(kind, |description| {
+        set(description, 0, "rate_bps", json!(100_000_000));
+        let loss = json!({"kind": "bernoulli", "probability": 0.01});
+        set(description, 0, "loss", loss);
+    });
+    world.stream(1_000_000);
+}
+
+fn frames_cross_a_switch_and_count_as_the_packets_in_them(kind: DeviceKind) {
+    let world = World::of(ROUTER_AND_SWITCH, kind, |description| {
+        // With IPv6 hosts on layer 2 report the multicast groups that they listen to, and this counts packets.
+        for interface in description["interfaces"].as_array_mut().expect("a list") {
+            interface["ipv6"] = Value::Null;
+        }
+    });
+    let alice = world.socket("alice", "10.1.1.1:4000");
+    let bob = world.socket("bob", "10.1.1.2:5000");
+    alice.connect("10.1.1.2:5000").expect("a peer");
+    // The port of a switch may need a moment, until it is told that there is a carrier.
+    thread::sleep(Duration::from_millis(500));
+    send(&alice, 0..3, 972);
+    assert_eq!(received(&bob), [0, 1, 2]);
+    let state = world.emulator.state().expect("it is well");
+    assert_eq!(world.experiment.links[0].a, "alice.eth0");
+    let forward = state.directions[0].link;
+    assert_eq!(forward.delivered_packets, 3);
+    // 1000 bytes of IP and what the rate counts beyond: not the header of the frame twice.
+    assert_eq!(forward.wire_bytes, 3 * 1014);
+}
+
+fn an_emulator_that_ends_is_an_error_and_not_a_silence(kind: DeviceKind) {
+    let mut world = World::new(kind, |_| ());
+    world.hosts.remove_devices().expect("they go");
+    let (deadline, mut why) = (Instant::now() + Duration::from_secs(5), None);
+    while why.is_none() && Instant::now() < deadline {
+        why = world.emulator.state().err().map(|why| why.to_string());
+    }
+    let why = why.expect("it cannot live without devices");
+    assert!(why.starts_with("the link emulator ended: "), "{why}");
+    assert!(world.emulator.restart(Clock::start()).is_err());
+    assert!(world.emulator.finish().is_err());
+}
+
+#[test]
+#[ignore = "needs root"]
+fn super_packets_pass_where_nothing_is_shaped_and_only_there() {
+    const BYTES: usize = 4_000_000;
+    let world = World::new(DeviceKind::Tun, |description| {
+        set(description, 0, "rate_bps", Value::Null);
+        set(description, 0, "delay_ns", json!(0));
+    });
+    world.stream(BYTES);
+    let (bytes, packets) = world.carried();
+    assert!(bytes / packets > 3000, "{bytes} bytes in {packets} packets");
+    let mut direction = serde_json::to_value(&world.experiment.links[0].forward).expect("JSON");
+    direction["rate_bps"] = json!(100_000_000);
+    world.apply(
+        json!({"kind": "set_link", "link": "link1", "forward": direction, "backward": direction}),
+    );
+    world.stream(BYTES);
+    let (all_bytes, all_packets) = world.carried();
+    let (bytes, packets) = (all_bytes - bytes, all_packets - packets);
+    assert!(
+        bytes <= 1514 * packets,
+        "{bytes} bytes in {packets} packets"
+    );
 }

@@ -52,7 +52,14 @@ impl Tun {
     }
 
     pub(super) fn set_super_packets(&self, on: bool) -> io::Result<()> {
-        sys::set_tun_offload(self.file.as_fd(), if on { SUPER_PACKETS } else { 0 })
+        let tun = self.file.as_fd();
+        match sys::set_tun_offload(tun, if on { SUPER_PACKETS } else { 0 }) {
+            // Before Linux 6.2 the kernel segments no UDP.
+            Err(error) if on && error.raw_os_error() == Some(libc::EINVAL) => {
+                sys::set_tun_offload(tun, SUPER_PACKETS & !(TUN_F_USO4 | TUN_F_USO6))
+            }
+            result => result,
+        }
     }
 
     pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {

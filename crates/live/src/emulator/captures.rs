@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::mem;
 use std::path::Path;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
@@ -13,17 +14,30 @@ use netlab::trace::{CaptureError, CaptureFile};
 
 use crate::LiveError;
 
-/// A packet on its way to its file.
+/// Packets go to the writer in batches of about so many bytes: to wake it takes longer than to copy a packet.
+const BATCH_BYTES: usize = 1 << 18;
+
+/// A captured packet, which is the next so many bytes of its batch.
 struct Captured {
     interface: usize,
     at: Nanos,
     is_sent: bool,
-    packet: Vec<u8>,
+    bytes: usize,
+}
+
+/// Packets on their way to their files.
+#[derive(Default)]
+struct Batch {
+    packets: Vec<Captured>,
+    bytes: Vec<u8>,
 }
 
 /// The capture files of the interfaces that are captured.
 pub(super) struct Captures {
-    sender: Sender<Captured>,
+    batch: Batch,
+    sender: Sender<Batch>,
+    /// Batches to be used again.
+    written: Receiver<Batch>,
     writer: JoinHandle<Result<(), CaptureError>>,
 }
 
@@ -48,35 +62,69 @@ impl Captures {
         let zero = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
-        let (sender, receiver) = channel::<Captured>();
+        let (sender, batches) = channel();
+        let (done, written) = channel();
         let writer = thread::spawn(move || {
-            for captured in receiver {
-                let since_1970 = zero + Duration::from_nanos(captured.at);
-                if let Some(file) = files.get_mut(&captured.interface) {
-                    file.write(since_1970, captured.is_sent, &captured.packet)?;
-                }
+            for batch in batches {
+                batch_to_files(&batch, zero, &mut files)?;
+                // Nobody wants it back once the run is over.
+                let _ = done.send(batch);
             }
             files.into_values().try_for_each(CaptureFile::finish)
         });
-        Ok(Self { sender, writer })
+        Ok(Self {
+            batch: Batch::default(),
+            sender,
+            written,
+            writer,
+        })
     }
 
     /// Adds a packet that an interface sent or received.
-    pub(super) fn add(&self, interface: usize, at: Nanos, is_sent: bool, packet: &[u8]) {
-        // The writer ends early only by an error, which `finish` tells.
-        let _ = self.sender.send(Captured {
+    pub(super) fn add(&mut self, interface: usize, at: Nanos, is_sent: bool, packet: &[u8]) {
+        self.batch.packets.push(Captured {
             interface,
             at,
             is_sent,
-            packet: packet.to_vec(),
+            bytes: packet.len(),
         });
+        self.batch.bytes.extend_from_slice(packet);
+        if self.batch.bytes.len() >= BATCH_BYTES {
+            self.pass_on();
+        }
+    }
+
+    fn pass_on(&mut self) {
+        let mut next = self.written.try_recv().unwrap_or_default();
+        next.packets.clear();
+        next.bytes.clear();
+        // The writer ends early only by an error, which `finish` tells.
+        let _ = self.sender.send(mem::replace(&mut self.batch, next));
     }
 
     /// Waits until all is written.
-    pub(super) fn finish(self) -> Result<(), LiveError> {
+    pub(super) fn finish(mut self) -> Result<(), LiveError> {
+        self.pass_on();
         drop(self.sender);
         let written = self.writer.join();
         written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         Ok(())
     }
+}
+
+fn batch_to_files(
+    batch: &Batch,
+    zero: Duration,
+    files: &mut BTreeMap<usize, CaptureFile>,
+) -> Result<(), CaptureError> {
+    let mut rest = batch.bytes.as_slice();
+    for captured in &batch.packets {
+        let (packet, later) = rest.split_at(captured.bytes);
+        rest = later;
+        if let Some(file) = files.get_mut(&captured.interface) {
+            let since_1970 = zero + Duration::from_nanos(captured.at);
+            file.write(since_1970, captured.is_sent, packet)?;
+        }
+    }
+    Ok(())
 }

@@ -254,8 +254,8 @@ impl Fabric {
         }
     }
 
-    fn capture(&self, port: usize, at: Nanos, is_sent: bool, frame: &Frame) {
-        if let (Some(captures), true) = (&self.captures, self.ports[port].is_captured) {
+    fn capture(&mut self, port: usize, at: Nanos, is_sent: bool, frame: &Frame) {
+        if let (Some(captures), true) = (&mut self.captures, self.ports[port].is_captured) {
             captures.add(port, at, is_sent, frame.packet());
         }
     }
@@ -408,8 +408,7 @@ fn is_unshaped(direction: &Direction) -> bool {
         && matches!(direction.loss, Loss::None {})
 }
 
-/// TUN devices say EIO; the others are said once the device is being removed.
+/// Anything else would be a device that is gone.
 fn is_down(error: &io::Error) -> bool {
-    let down = [Errno::IO, Errno::NETDOWN, Errno::NODEV, Errno::NXIO];
-    Errno::from_io_error(error).is_some_and(|errno| down.contains(&errno))
+    Errno::from_io_error(error) == Some(Errno::IO)
 }
