@@ -42,7 +42,7 @@ check: build  ## format, lints and the fast tests
 	$(BIN)/pytest -m 'not slow and not kernel'
 
 test: check kernel-test  ## everything but the soak: what CI runs
-	cargo test --quiet --workspace --release
+	cargo test --quiet --package netlab --package mptcp --release
 	$(BIN)/pytest -m 'slow and not kernel'
 
 kernel-test: build  ## the tests on this machine's kernel, which need root
