@@ -301,7 +301,11 @@ impl Poller {
                         let _ = read(&self.wake_up, &mut [0; 8]);
                         jobs.try_iter().for_each(|job| job(fabric));
                     }
-                    port => fabric.read_from(port as usize),
+                    port => {
+                        fabric.read_from(port as usize);
+                        // What is due does not wait for all the other devices.
+                        fabric.deliver_due();
+                    }
                 }
             }
         }
