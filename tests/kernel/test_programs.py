@@ -45,7 +45,7 @@ def test_programs_are_in_their_host_and_nowhere_else(tmp_path: Path) -> None:
         + """
 flows:
   bulk: {from: client, to: server, transport: tcp, app: bulk}
-  look: {from: client, to: server, transport: tcp, app: {command: [sh, -c, "ls /sys/class/net; ls -d /proc/[0-9]* | wc -l"]}}
+  look: {from: client, to: server, transport: tcp, app: {command: [sh, -c, "ls /sys/class/net; ls -d /proc/[0-9]* | wc -l; sleep 1"]}}
 events:
   - {id: route, at: 300ms, exec: client, argv: [ip, route, get, 10.1.1.2, from, 10.1.1.1]}
   - {id: fail, at: 300ms, exec: server, argv: [sh, -c, "echo went wrong >&2; exit 7"]}
