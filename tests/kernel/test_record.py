@@ -97,7 +97,8 @@ duration: 1s
     assert {packet.transport for packet in sent} >= {TCP, UDP}
     for packet in [*near, *far]:
         assert packet.ip[0] >> 4 == 4
-        assert packet.is_sound
+        # At the end of the run a datagram may find its receiver gone, which ICMP then says.
+        assert packet.is_sound or packet.transport not in (TCP, UDP)
         assert len(packet.ip) <= 1500
     assert any(MPTCP_OPTION in packet.tcp_options for packet in near if packet.transport == TCP)
     begun = {packet.ip: packet.time_ns for packet in reversed(sent)}
