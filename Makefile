@@ -27,7 +27,7 @@ demo: build  ## a link that fails and returns; as root also eight links under th
 	$(BIN)/mptcplab report results/demo/failing-link --export results/demo/figures
 ifeq ($(shell id -u),0)
 	$(BIN)/mptcplab run alenazi2019/fig5 --on kernel --out results/demo --fresh
-	$(BIN)/mptcplab report results/demo/alenazi2019/fig5 --export results/demo/figures
+	$(BIN)/mptcplab report results/demo/alenazi2019/fig5/mptcp --export results/demo/fig5
 else
 	@echo 'as root, make demo also runs MPTCP on this kernel' >&2
 endif
