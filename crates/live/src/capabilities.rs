@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use netlab::capabilities::{Capabilities, Capability, Missing};
 use netlab::resolved::{Action, Experiment};
@@ -126,7 +127,7 @@ impl Kernel {
         Self {
             is_multipath: Path::new("/proc/sys/net/mptcp/enabled").exists(),
             congestion_controls: listed.split_whitespace().map(str::to_owned).collect(),
-            takes_schedulers: takes_schedulers(),
+            takes_schedulers: *TAKES_SCHEDULERS,
         }
     }
 
@@ -245,8 +246,9 @@ fn named(kind: &str, name: &str, missing_because: Option<Cow<'static, str>>) -> 
 }
 
 /// Whether packet schedulers can be registered as struct_ops: the kernel's own type information then has their table.
-fn takes_schedulers() -> bool {
+/// It is megabytes long and stays as it is, so that it is read once.
+static TAKES_SCHEDULERS: LazyLock<bool> = LazyLock::new(|| {
     const TABLE: &[u8] = b"bpf_struct_ops_mptcp_sched_ops\0";
     let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
     types.windows(TABLE.len()).any(|window| window == TABLE)
-}
+});

@@ -12,7 +12,6 @@ use netlab::schedule::{EventRecord, Schedule};
 use netlab::time::Nanos;
 
 use crate::capabilities::check_action;
-use crate::interfaces::Interfaces;
 use crate::path_manager::{PathEvent, PathManagers};
 use crate::programs::Programs;
 use crate::sampling::{Latest, Sampler};
@@ -58,7 +57,6 @@ pub struct LiveRun {
     emulator: Emulator,
     telemetry: Telemetry,
     fallbacks: Vec<Option<Fallback>>,
-    interfaces: Interfaces,
     counters_at_start: BTreeMap<String, BTreeMap<String, u64>>,
     path_events: Vec<PathEvent>,
     schedule: Schedule,
@@ -98,7 +96,6 @@ impl LiveRun {
         let mut run = Self {
             telemetry: Telemetry::new(&experiment, |id| hosts.namespace(id))?,
             fallbacks: vec![None; flow_ids.len()],
-            interfaces: Interfaces::new(&experiment),
             counters_at_start,
             path_events: Vec::new(),
             schedule: Schedule::new(&experiment.events),
@@ -177,9 +174,7 @@ impl LiveRun {
         }
         self.emulator.apply(action)?;
         self.hosts.apply(action)?;
-        self.path_managers.apply(action)?;
-        self.interfaces.apply(action);
-        Ok(())
+        self.path_managers.apply(action)
     }
 
     fn note_what_arrived(&mut self) -> Result<(), LiveError> {
@@ -235,7 +230,7 @@ impl LiveRun {
         let interfaces = self.experiment.interfaces.iter().zip(&network.interfaces);
         for (index, (interface, state)) in interfaces.enumerate() {
             let entity = format!("interfaces.{}", interface.id);
-            let values = interface_values(self.interfaces.is_up(index), state);
+            let values = interface_values(self.hosts.is_up(index), state);
             sampler.record(now, &entity, &values)?;
         }
         for (name, counters) in self.traffic.probe_names().iter().zip(&probes) {

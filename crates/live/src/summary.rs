@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use netlab::link::DropReason;
-use netlab::resolved::{Experiment, HopDirection};
+use netlab::resolved::Experiment;
 use netlab::schedule::EventRecord;
+use netlab::summary::{LinkSummary, PathSummary};
 use netlab::time::Nanos;
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub struct Summary {
     /// Flows in the order of declaration.
     pub flows: Vec<FlowSummary>,
     /// Link directions in the order of declaration.
-    pub links: Vec<LinkSummary>,
+    pub links: Vec<LateLink>,
     /// Packets that hosts and routers gave to links.
     pub packets: u64,
     /// Hosts and routers.
@@ -78,40 +78,12 @@ pub struct FlowSummary {
     pub subflows: Vec<SubflowResult>,
 }
 
-/// A path.
-#[derive(Clone, Debug, Serialize)]
-pub struct PathSummary {
-    /// Interface of the sender.
-    pub local: String,
-    /// Interface of the receiver.
-    pub remote: String,
-    /// The first link.
-    pub link: String,
-}
-
 /// The counters of a link direction, and how late it was.
 #[derive(Clone, Debug, Serialize)]
-pub struct LinkSummary {
-    /// Id of the link.
-    pub id: String,
-    /// `forward` or `backward`.
-    pub direction: &'static str,
-    /// Bytes, overhead counted, that left the serializer.
-    pub wire_bytes: u64,
-    /// Packets that left the serializer.
-    pub wire_packets: u64,
-    /// Packets given to the link.
-    pub offered_packets: u64,
-    /// Packets that arrived.
-    pub delivered_packets: u64,
-    /// Packets that found the queue full.
-    pub dropped_queue_full: u64,
-    /// Packets that active queue management dropped.
-    pub dropped_aqm: u64,
-    /// Packets that the loss model dropped.
-    pub dropped_loss: u64,
-    /// Packets dropped because the link was out of service.
-    pub dropped_link_down: u64,
+pub struct LateLink {
+    /// As in the simulator.
+    #[serde(flatten)]
+    pub link: LinkSummary,
     /// How late its deliveries were.
     pub late: LatenessSummary,
 }
@@ -168,11 +140,7 @@ pub(crate) fn flows(
             established_ns: result.established_ns,
             end_ns: result.end_ns,
             bytes: result.bytes,
-            path: PathSummary {
-                local: flow.paths[0].local.clone(),
-                remote: flow.paths[0].remote.clone(),
-                link: flow.paths[0].hops[0].link.clone(),
-            },
+            path: PathSummary::new(&flow.paths[0]),
             error: result.error.clone(),
             fallback: fallback.map(Fallback::why),
             subflows,
@@ -184,31 +152,14 @@ pub(crate) fn links(
     experiment: &Experiment,
     network: &NetworkState,
     emulation: &EmulatorSummary,
-) -> Vec<LinkSummary> {
-    let names = experiment
-        .links
-        .iter()
-        .flat_map(|link| HopDirection::BOTH.map(|direction| (link.id.clone(), direction.name())));
-    let states = network.directions.iter().zip(&emulation.lateness);
-    names
-        .zip(states)
-        .map(|((id, direction), (state, late))| {
-            let link = &state.link;
-            let dropped = |reason: DropReason| link.dropped[reason as usize];
-            LinkSummary {
-                id,
-                direction,
-                wire_bytes: link.wire_bytes,
-                wire_packets: link.wire_packets,
-                offered_packets: link.offered_packets,
-                delivered_packets: link.delivered_packets,
-                dropped_queue_full: dropped(DropReason::QueueFull),
-                dropped_aqm: dropped(DropReason::Aqm),
-                dropped_loss: dropped(DropReason::Loss),
-                dropped_link_down: dropped(DropReason::LinkDown),
-                late: *late,
-            }
-        })
+) -> Vec<LateLink> {
+    let links = experiment.links.iter().zip(network.directions.chunks(2));
+    let links = links.flat_map(|(link, directions)| {
+        LinkSummary::of_link(link, [directions[0].link, directions[1].link])
+    });
+    let links = links.zip(&emulation.lateness);
+    links
+        .map(|(link, late)| LateLink { link, late: *late })
         .collect()
 }
 

@@ -10,5 +10,6 @@ pub mod rng;
 pub mod samples;
 pub mod schedule;
 pub mod sim;
+pub mod summary;
 pub mod time;
 pub mod trace;

@@ -38,6 +38,15 @@ impl Hosts {
         }
     }
 
+    /// Whether an interface, named by its index in the experiment, is up now.
+    pub fn is_up(&self, interface: usize) -> bool {
+        self.state(interface).carries()
+    }
+
+    pub(super) fn state(&self, port: usize) -> &PortState {
+        &self.places[self.layout.ports[port].place].ports[&port]
+    }
+
     fn change(
         &mut self,
         interface: &str,

@@ -39,8 +39,13 @@ pub(super) struct PortState {
 }
 
 impl PortState {
-    fn carries(&self) -> bool {
+    pub(super) fn carries(&self) -> bool {
         self.is_up && !self.port_is_down
+    }
+
+    /// Whether it can be the end of a path.
+    pub(super) fn is_usable(&self) -> bool {
+        self.carries() && self.has_address
     }
 }
 

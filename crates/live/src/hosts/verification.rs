@@ -9,7 +9,7 @@ use netlab::resolved::{Experiment, Flow, Path};
 use netlink_packet_route::RouteNetlinkMessage;
 
 use super::Hosts;
-use super::addresses::{Family, PlaceKind};
+use super::addresses::Family;
 use super::routing::Way;
 use crate::LiveError;
 use crate::netlink::{Request, RouteRow, look_up};
@@ -118,15 +118,12 @@ impl Hosts {
         let paths = flows.flat_map(|flow| flow.paths.iter().map(move |path| (flow, path)));
         paths.filter(|(_, path)| {
             let mut links = path.hops.iter().map(|hop| self.layout.link_of[&hop.link]);
-            links.all(|link| self.layout.ends[link].iter().all(|&end| self.is_up(end)))
+            links.all(|link| {
+                self.layout.ends[link]
+                    .iter()
+                    .all(|&end| self.state(end).is_usable())
+            })
         })
-    }
-
-    fn is_up(&self, port: usize) -> bool {
-        let place = self.layout.ports[port].place;
-        let is_port = self.layout.kind_at(port) != PlaceKind::Host;
-        let state = &self.places[place].ports[&port];
-        state.is_up && state.has_address && !(is_port && state.port_is_down)
     }
 
     fn address(&self, port: usize, family: Family) -> Option<IpAddr> {

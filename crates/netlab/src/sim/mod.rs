@@ -20,4 +20,4 @@ pub use check::check;
 pub use event_queue::QueueKind;
 pub use sampling::Latest;
 pub use simulation::{Simulation, SimulationError};
-pub use summary::{FlowSummary, LinkSummary, PathSummary, Summary};
+pub use summary::{FlowSummary, Summary};

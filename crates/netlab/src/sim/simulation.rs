@@ -13,13 +13,13 @@ use super::network::{FIRST_CHANNEL, Fate, Network};
 use super::packet::Packet;
 use super::sampling::{Latest, Sampler};
 use super::setup::Applications;
-use super::summary::{FlowSummary, LinkSummary, PathSummary, Summary};
+use super::summary::{FlowSummary, Summary};
 use super::trace_hash::TraceHash;
 use crate::capabilities::{Capabilities, Missing};
-use crate::link::DropReason;
 use crate::resolved::{Action, Experiment, InvalidDirection, ResolvedError};
 use crate::samples::{TableError, Unit, UnitTable};
 use crate::schedule::{EventRecord, Schedule};
+use crate::summary::{LinkSummary, PathSummary};
 use crate::time::Nanos;
 
 /// The longest that samples wait in memory while the run goes on. The wall clock decides when they are written, and nothing else.
@@ -385,11 +385,7 @@ impl Simulation {
             start_ns: app.start(),
             end_ns: app.end(),
             bytes: app.counters().bytes_received,
-            path: PathSummary {
-                local: flow.paths[0].local.clone(),
-                remote: flow.paths[0].remote.clone(),
-                link: flow.paths[0].hops[0].link.clone(),
-            },
+            path: PathSummary::new(&flow.paths[0]),
         };
         flows.map(sum_up).collect()
     }
@@ -398,28 +394,9 @@ impl Simulation {
         let links = self.experiment.links.iter().enumerate();
         links
             .flat_map(|(index, link)| {
-                [
-                    self.link_summary(&link.id, "forward", 2 * index),
-                    self.link_summary(&link.id, "backward", 2 * index + 1),
-                ]
+                let states = [2 * index, 2 * index + 1];
+                LinkSummary::of_link(link, states.map(|state| self.network.link_state(state)))
             })
             .collect()
-    }
-
-    fn link_summary(&self, id: &str, direction: &'static str, index: usize) -> LinkSummary {
-        let state = self.network.link_state(index);
-        let dropped = |reason: DropReason| state.dropped[reason as usize];
-        LinkSummary {
-            id: id.to_owned(),
-            direction,
-            wire_bytes: state.wire_bytes,
-            wire_packets: state.wire_packets,
-            offered_packets: state.offered_packets,
-            delivered_packets: state.delivered_packets,
-            dropped_queue_full: dropped(DropReason::QueueFull),
-            dropped_aqm: dropped(DropReason::Aqm),
-            dropped_loss: dropped(DropReason::Loss),
-            dropped_link_down: dropped(DropReason::LinkDown),
-        }
     }
 }

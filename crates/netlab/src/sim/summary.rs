@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::schedule::EventRecord;
+use crate::summary::{LinkSummary, PathSummary};
 use crate::time::Nanos;
 
 /// The result of a run. Its JSON is what `finish` gives to Python.
@@ -37,40 +38,4 @@ pub struct FlowSummary {
     pub bytes: u64,
     /// The path it used.
     pub path: PathSummary,
-}
-
-/// A path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PathSummary {
-    /// Interface of the sender.
-    pub local: String,
-    /// Interface of the receiver.
-    pub remote: String,
-    /// The first link.
-    pub link: String,
-}
-
-/// The counters of a link direction.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LinkSummary {
-    /// Id of the link.
-    pub id: String,
-    /// `forward` or `backward`.
-    pub direction: &'static str,
-    /// Bytes, overhead counted, that left the serializer.
-    pub wire_bytes: u64,
-    /// Packets that left the serializer.
-    pub wire_packets: u64,
-    /// Packets given to the link.
-    pub offered_packets: u64,
-    /// Packets that arrived.
-    pub delivered_packets: u64,
-    /// Packets that found the queue full.
-    pub dropped_queue_full: u64,
-    /// Packets that active queue management dropped.
-    pub dropped_aqm: u64,
-    /// Packets that the loss model dropped.
-    pub dropped_loss: u64,
-    /// Packets dropped because the link was out of service.
-    pub dropped_link_down: u64,
 }
