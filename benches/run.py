@@ -105,7 +105,12 @@ def _delivered_packets(bundle: Path) -> int:
 
 
 def setup() -> dict[str, Figure]:
-    """Hosts in namespaces: built, verified by echoes over the links, removed; the peer builds the same of veth."""
+    """Hosts in namespaces: built, verified by echoes over the links, removed.
+
+    The peer `ip -b` builds the same of veth. Mininet and NeST, where they are installed, have rows of their own: they
+    build the hosts, links and IPv4 addresses, without rules and IPv6. Their interpreters are named by the environment
+    variables MININET_PYTHON and NEST_PYTHON; without, they are /usr/bin/python3 and the first python3 of PATH.
+    """
     if os.geteuid() != 0:
         print("setup: left out, as it needs root")
         return {}
@@ -127,6 +132,8 @@ def setup() -> dict[str, Figure]:
             "peer": "ip -b" if has_peer else "the limit we set",
             "peer_value": peers[name] if has_peer else limit,
         }
+    for peer in SETUP_PEERS:
+        figures |= _beside(peer, figures)
     return figures
 
 
@@ -137,6 +144,42 @@ SETUP_LIMITS_S = {
     "setup-1000interfaces-up": 1.0,
     "setup-1000interfaces-down": 0.5,
 }
+
+SETUP_PEERS = {"Mininet": ("MININET_PYTHON", "/usr/bin/python3"), "NeST": ("NEST_PYTHON", "python3")}
+"""Programs that build networks: the variable that names their interpreter, and what it is without."""
+
+PEER_TOPOLOGIES = {"setup-8links-up": ("links", "8"), "setup-star100-up": ("star", "100")}
+
+# Whatever they leave behind ends with them.
+IN_NEW_NAMESPACES = ("unshare", "--net", "--mount-proc", "--pid", "--fork", "--kill-child")
+
+
+def _beside(peer: str, ours: dict[str, Figure]) -> dict[str, Figure]:
+    """Our figures with another program beside them, where it builds the same; nothing if it is not installed."""
+    try:
+        return {
+            f"{name}-{peer.lower()}": ours[name] | {"peer": peer, "peer_value": _peer_s(peer, *topology)}
+            for name, topology in PEER_TOPOLOGIES.items()
+        }
+    except subprocess.CalledProcessError as error:
+        why = error.stderr.strip().splitlines()[-1]
+        print(f"setup: {peer} left out, as it does not run here ({why})")
+        return {}
+
+
+def _peer_s(peer: str, *topology: str) -> float:
+    """Median time that another program needs, its start not counted."""
+    variable, interpreter = SETUP_PEERS[peer]
+    script = ROOT / "benches" / "peers" / f"build_with_{peer.lower()}.py"
+    command = [*IN_NEW_NAMESPACES, os.environ.get(variable, interpreter), str(script), *topology]
+    times = []
+    # NeST writes a log where it is started.
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(3):
+            run = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder)
+            times.append(float(run.stdout.splitlines()[-1]))
+    return statistics.median(times)
+
 
 Batches = dict[str, list[str]]
 """Commands of ip(8) by the namespace they are for."""
