@@ -153,10 +153,10 @@ def test_outages_are_one_table_over_experiments_and_variants(tmp_path: Path) -> 
     columns = [outages.heads.index(head) for head in ("recovery", "subflows reused", "re-created")]
     rows = {row[1]: [row[column] for column in columns] for row in outages.rows}
     assert rows == {
-        "n1 on pm=full_mesh": ["400 ms", "0", "1"],
-        "n2 on pm=full_mesh": ["400 ms", "0", "1"],
-        "n1 on pm=kernel_endpoints": ["400 ms", "1", "0"],
-        "n2 on pm=kernel_endpoints": ["400 ms", "1", "0"],
+        "n1, pm=full_mesh": ["400 ms", "0", "1"],
+        "n2, pm=full_mesh": ["400 ms", "0", "1"],
+        "n1, pm=kernel_endpoints": ["400 ms", "1", "0"],
+        "n2, pm=kernel_endpoints": ["400 ms", "1", "0"],
     }
     html = comparison_of(arms, {str(bundle.path): run for bundle, run in found})
     assert 'id="outages"' in html

@@ -24,8 +24,6 @@ use crate::{Clock, DirectionState, Emulator, Hosts, InterfaceState, LiveError};
 const LOOK_EVERY_NS: Nanos = 5_000_000;
 /// The longest that samples wait in memory.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
-/// What a program is called by that something injected executes.
-const INJECTED: &str = "injected";
 /// Where captures go, in the directory of the run.
 const CAPTURES: &str = "captures";
 
@@ -98,7 +96,7 @@ impl LiveRun {
             fallbacks: vec![None; flow_ids.len()],
             counters_at_start,
             path_events: Vec::new(),
-            schedule: Schedule::new(&experiment.events),
+            schedule: Schedule::new(&experiment),
             sampler: Sampler::create(directory, &experiment, &metrics())?,
             units: UnitTable::create(directory, &flow_ids)?,
             arriving_units,
@@ -267,18 +265,33 @@ impl LiveRun {
         if let Some(missing) = check_action(&self.experiment, action).first() {
             return Err(refused(format!("{} ({})", missing.feature, missing.why)));
         }
+        let event = self.schedule.injection(now, action);
+        let event = event.map_err(|error| refused(error.to_string()))?;
         self.now = now;
-        self.carry_out(action, INJECTED)?;
-        Ok(self.schedule.inject(self.now, action.clone()))
+        self.carry_out(action, &event.id)?;
+        self.schedule.record_injected(event.clone());
+        Ok(event)
     }
 
     /// What became of the flows, whoever sent their data.
     fn flow_results(&self) -> Vec<FlowResult> {
         let of_programs = self.programs.flows();
         let results = self.traffic.results().into_iter().zip(of_programs);
+        let results = results.map(|(ours, programs)| programs.unwrap_or(ours));
+        let mut results: Vec<_> = results.collect();
+        for (flow, result) in self.experiment.flows.iter().zip(&mut results) {
+            if matches!(flow.app, Application::Command { .. }) {
+                result.bytes = self.bytes_in_order(&flow.id);
+            }
+        }
         results
-            .map(|(ours, programs)| programs.unwrap_or(ours))
-            .collect()
+    }
+
+    /// Of a flow, as of the last sample.
+    fn bytes_in_order(&self, flow: &str) -> u64 {
+        let values = self.sampler.latest().get(&format!("flows.{flow}"));
+        let bytes = values.and_then(|values| values.get("bytes_in_order"));
+        bytes.map_or(0, |&bytes| bytes as u64)
     }
 
     /// The values of the last samples.
