@@ -10,7 +10,7 @@ import numpy as np
 from mptcplab import metrics
 from mptcplab.plots.bins import TIME, bin_width
 from mptcplab.plots.drawing import INK, PALETTE, Drawing, Line, label_line_ends, new_figure, style
-from mptcplab.plots.marks import draw_marks, marks_of
+from mptcplab.plots.marks import are_alike, draw_marks, marks_of
 from mptcplab.results import RunData, Spread
 
 if TYPE_CHECKING:
@@ -32,10 +32,11 @@ def overlay(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Draw
             drawn = _medians(plot, panel, flow, end_s, width)
             label_line_ends(plot, [(float(line.y[-1]), line.label, colour) for line, colour in drawn])
             lines += [line for line, _ in drawn]
-            of_panel = [run for repetitions in panel.values() for run in repetitions]
-            if all(marks_of(run) == marks_of(of_panel[0]) for run in of_panel):
-                draw_marks(plot, marks_of(of_panel[0]))
         axes.flat[0].set(xlim=(0, end_s), ylim=(0, None))
+        for number, (plot, panel) in enumerate(zip(axes.flat, panels, strict=True)):
+            marks, *others = [marks_of(run) for repetitions in panel.values() for run in repetitions]
+            if all(are_alike(marks, other, width) for other in others):
+                draw_marks(plot, marks, labels=number == 0)
         axes.flat[-1].set(xlabel=TIME)
         figure.supylabel(f"Goodput in Mbit/s (bins of {width:g} s)", fontsize=10)
     alt = "; ".join(f"{line.label}: mean of medians {np.mean(line.y):.3g} Mbit/s" for line in lines)

@@ -18,6 +18,7 @@ from mptcplab.results.entities import Json
 COMPARED = ("goodput_bps", "fct_s", "delay_p50_s", "delay_p99_s", "jitter_s", "loss_ratio", "reordering_ratio")
 #: What is compared of outages, with the heads of their columns.
 OUTAGE = {
+    "full_recovery": "came back",
     "recovery_s": "recovery",
     "gap_s": "longest silence",
     "mean_before_bps": "rate before",
@@ -91,7 +92,7 @@ def _changes_of_variants(bundles: Sequence[Bundle]) -> dict[str, str]:
     variants = {bundle.record["digest"]: bundle for bundle in bundles}
     changes = {digest: _changes(bundle) for digest, bundle in variants.items()}
     everywhere = set.intersection(*(set(changed) for changed in changes.values()))
-    telling = {digest: [change for change in changed if change not in everywhere] for digest, changed in changes.items()}
+    telling = {digest: [c for c in changed if c not in everywhere] for digest, changed in changes.items()}
     names = {digest: ", ".join(_shortened(changed, telling.values())) for digest, changed in telling.items()}
     alike = Counter((variants[digest].record["experiment"], name) for digest, name in names.items())
     return {
@@ -101,7 +102,7 @@ def _changes_of_variants(bundles: Sequence[Bundle]) -> dict[str, str]:
 
 
 def _shortened(changed: Sequence[str], variants: Iterable[Sequence[str]]) -> list[str]:
-    """``queue=10p`` for ``links.a.queue=10p`` and ``links.b.queue=10p``, if all variants with a queue change both alike."""
+    """``queue=10p`` for ``links.a.queue=10p`` and ``links.b.queue=10p``, if all with a queue change both alike."""
     keys_by_name: dict[str, set[tuple[str, ...]]] = {}
     for variant in variants:
         for name, keys in _by_name(variant).items():
@@ -213,19 +214,22 @@ def outages_of(arms: Arms) -> Grid | None:
     told = {key: spreads for key, spreads in found.items() if spreads["mean_before_bps"] is not None}
     shown = [metric for metric in OUTAGE if any(spreads[metric] is not None for spreads in told.values())]
     rows = [
-        [event, arm, str(len(arms[arm])), *(_median(spreads[metric], metric) for metric in shown)]
+        [event, arm, str(len(arms[arm])), *(_median(spreads[metric], metric, len(arms[arm])) for metric in shown)]
         for (event, arm), spreads in told.items()
     ]
     heads = ["outage", "arm", "n", *(OUTAGE[metric] for metric in shown)]
     return Grid(heads, rows, frozenset(range(2, len(heads)))) if rows else None
 
 
-def _median(found: Spread | None, metric: str) -> str:
-    """The median, with its interval where the runs differ."""
+def _median(found: Spread | None, metric: str, runs: int) -> str:
+    """The median, with its interval where the runs differ, and of how many runs where not all have a value."""
+    if found is None:
+        return MISSING
     unit = METRICS["event", metric].unit.replace("subflows", "")
-    if found is None or found.low == found.high:
-        return quantity(found.median if found else None, unit)
-    return f"{quantity(found.median, unit)} ({quantity(found.low, unit)} to {quantity(found.high, unit)})"
+    text = quantity(found.median, unit)
+    if found.low != found.high:
+        text += f" ({quantity(found.low, unit)} to {quantity(found.high, unit)})"
+    return text if found.n == runs else f"{text} in {found.n} of {runs}"
 
 
 def _telling(arms: Arms, flow: str) -> list[str]:
