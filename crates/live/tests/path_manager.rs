@@ -855,22 +855,6 @@ fn subflows_of_a_backup_interface_are_opened_as_backup_ones() {
 #[test]
 #[ignore = "needs root"]
 fn a_connection_over_ipv6_joins_over_ipv6() {
-    joins_over_ipv6(&description(2, 0, &[named("full_mesh")]));
-}
-
-#[test]
-#[ignore = "needs root"]
-fn kernel_endpoints_join_over_ipv6_where_there_is_no_other() {
-    let mut described = description(2, 0, &[named("kernel_endpoints")]);
-    for group in ["interfaces", "subnets"] {
-        for one in described[group].as_array_mut().unwrap() {
-            one["ipv4"] = Value::Null;
-        }
-    }
-    joins_over_ipv6(&described);
-}
-
-fn joins_over_ipv6(described: &Value) {
     let lab = Lab::new(2);
     for (host, last) in [("client", 1), ("server", 2)] {
         for link in 1..=2 {
@@ -880,7 +864,7 @@ fn joins_over_ipv6(described: &Value) {
             );
         }
     }
-    let mut managed = lab.start(described);
+    let mut managed = lab.start(&description(2, 0, &[named("full_mesh")]));
     let server = Arc::clone(&lab.server);
     let serving = thread::spawn(move || run_in(&server, "mptcpize run iperf3 -s -1 -p 7000"));
     eventually("it listens", || {

@@ -63,23 +63,22 @@ impl FlowPlan {
         alike.collect()
     }
 
-    /// Of the family that the connection has: that of the first pair, for IPv4 comes before IPv6.
-    fn pairs_of_its_family(&self) -> impl Iterator<Item = AddressPair> {
+    fn ipv4_pairs(&self) -> impl Iterator<Item = AddressPair> {
         let pairs = self.pairs.iter().copied();
-        let initial = self.pairs.first().map(|pair| pair.local.is_ipv4());
-        pairs.filter(move |pair| initial == Some(pair.local.is_ipv4()))
+        pairs.filter(|pair| pair.local.is_ipv4())
     }
 
-    /// Its addresses on this host other than the initial one, in order; some may come more than once.
+    /// Its IPv4 addresses on this host other than the initial one, in order; some may come more than once.
     fn further_locals(&self) -> impl Iterator<Item = IpAddr> {
-        let initial = self.pairs.first().map(|pair| pair.local);
-        let locals = self.pairs_of_its_family().map(|pair| pair.local);
-        locals.filter(move |local| initial != Some(*local))
+        let initial = self.ipv4_pairs().next();
+        let locals = self.ipv4_pairs().map(|pair| pair.local);
+        locals.filter(move |local| initial.is_some_and(|initial| initial.local != *local))
     }
 
     /// Whether a path goes from this address to where the initial subflow goes.
     fn meets_initial_remote(&self, local: IpAddr) -> bool {
-        self.pairs.first().is_some_and(|initial| {
+        let initial = self.ipv4_pairs().next();
+        initial.is_some_and(|initial| {
             let remote = initial.remote;
             self.pairs.contains(&AddressPair { local, remote })
         })
@@ -110,12 +109,6 @@ impl HostPlan {
         let own = alike().find(|flow| flow.listens(initial));
         let own = own.map(|flow| (flow, true));
         own.or_else(|| alike().next().map(|flow| (flow, false)))
-    }
-
-    /// Whether a flow has subflows from this address.
-    pub(super) fn uses(&self, address: IpAddr) -> bool {
-        let mut pairs = self.flows.iter().flat_map(FlowPlan::pairs_of_its_family);
-        pairs.any(|pair| pair.local == address)
     }
 
     /// All its addresses.
@@ -238,7 +231,7 @@ fn addresses_of(experiment: &Experiment, host: &str) -> BTreeMap<String, Vec<IpA
 }
 
 /// `subflow` endpoints for the further addresses of what this host opens, `signal` endpoints for those of what it accepts:
-/// so subnets that have nothing in common join too. Of the family that each flow has; each counts against a limit of 8.
+/// so subnets that have nothing in common join too. Only IPv4, over which flows run; each counts against a limit of 8.
 ///
 /// An accepting host with a `subflow` endpoint announces only one address and then waits for a subflow that cannot be. Where
 /// a host does both, those that open no path of the description (to the peer's initial address) are left out.
@@ -363,9 +356,9 @@ fn foreign_pair(host: &str, plans: &[FlowPlan], flow: &Flow) -> Option<Missing> 
     })
 }
 
-/// All pairs of the connection's family but the initial one.
+/// All IPv4 pairs but the initial one.
 fn further_pairs(plan: &FlowPlan) -> impl Iterator<Item = AddressPair> {
-    plan.pairs_of_its_family().skip(1)
+    plan.ipv4_pairs().skip(1)
 }
 
 fn is_further_remote(plan: &FlowPlan, pair: &AddressPair) -> bool {
@@ -409,19 +402,6 @@ mod tests {
         assert_eq!(endpoints(&[opened]), [endpoint(A2, flag::SUBFLOW)]);
         let accepted = flow("f", Role::Acceptor, &[(B1, A1), (B2, A2)]);
         assert_eq!(endpoints(&[accepted]), [endpoint(B2, flag::SIGNAL)]);
-    }
-
-    #[test]
-    fn endpoints_are_of_the_family_that_the_flow_has() {
-        let [a1, b1, a2, b2] = ["fd00:1::1", "fd00:1::2", "fd00:2::1", "fd00:2::2"];
-        let ipv6 = flow("f", Role::Opener, &[(a1, b1), (a2, b2)]);
-        assert_eq!(endpoints(&[ipv6]), [endpoint(a2, flag::SUBFLOW)]);
-        let both = flow(
-            "f",
-            Role::Acceptor,
-            &[(B1, A1), (b1, a1), (B2, A2), (b2, a2)],
-        );
-        assert_eq!(endpoints(&[both]), [endpoint(B2, flag::SIGNAL)]);
     }
 
     #[test]
