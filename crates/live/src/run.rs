@@ -281,16 +281,17 @@ impl LiveRun {
         let mut results: Vec<_> = results.collect();
         for (flow, result) in self.experiment.flows.iter().zip(&mut results) {
             if matches!(flow.app, Application::Command { .. }) {
-                result.bytes = self.bytes_in_order(&flow.id);
+                result.bytes = self.payload_bytes(&flow.id);
             }
         }
         results
     }
 
-    /// Of a flow, as of the last sample.
-    fn bytes_in_order(&self, flow: &str) -> u64 {
+    /// What arrived of a program's flow, as of the last sample; where only the sender is known, what it sent.
+    fn payload_bytes(&self, flow: &str) -> u64 {
         let values = self.sampler.latest().get(&format!("flows.{flow}"));
-        let bytes = values.and_then(|values| values.get("bytes_in_order"));
+        let value = |metric| values.and_then(|values| values.get(metric));
+        let bytes = value("bytes_in_order").or_else(|| value("bytes_sent"));
         bytes.map_or(0, |&bytes| bytes as u64)
     }
 
