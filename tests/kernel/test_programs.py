@@ -105,7 +105,7 @@ def test_a_program_that_dies_is_told(tmp_path: Path) -> None:
 def test_of_a_command_its_sockets_tell_the_bytes(tmp_path: Path) -> None:
     sink = "import socket; c = socket.create_server(('10.1.1.2', 7000)).accept()[0]\\nwhile c.recv(65536): pass"
     source = (
-        "import socket, time; time.sleep(0.5); s = socket.create_connection(('10.1.1.2', 7000)); "
+        "import socket, time; time.sleep(1); s = socket.create_connection(('10.1.1.2', 7000)); "
         "s.sendall(bytes(100000)); time.sleep(1)"
     )
     found = measured(
@@ -113,7 +113,7 @@ def test_of_a_command_its_sockets_tell_the_bytes(tmp_path: Path) -> None:
         + f"""
 flows: {{send: {{from: client, to: server, transport: tcp, app: {{command: [python3, -c, "{source}"]}}}}}}
 events: [{{id: sink, at: 0s, exec: server, argv: [python3, -c, "{sink}"]}}]
-duration: 4s
+duration: 5s
 """,
         tmp_path,
     )

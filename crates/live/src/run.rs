@@ -205,7 +205,7 @@ impl LiveRun {
             sampler.record(now, &entity, &flow_values(counters))?;
         }
         let programs = self.experiment.flows.iter().zip(&told);
-        for (flow, told) in programs.filter(|(flow, _)| is_program(flow)) {
+        for (flow, told) in programs.filter(|(flow, told)| tells_payload(flow, told)) {
             let entity = format!("flows.{}", flow.id);
             sampler.record(now, &entity, &payload_values(told))?;
         }
@@ -354,6 +354,15 @@ fn is_program(flow: &Flow) -> bool {
         flow.app,
         Application::Iperf3 { .. } | Application::Command { .. }
     )
+}
+
+/// Whether its sockets tell of a flow's payload: of a command nothing is known before it has a connection.
+fn tells_payload(flow: &Flow, told: &FlowTelemetry) -> bool {
+    match flow.app {
+        Application::Iperf3 { .. } => true,
+        Application::Command { .. } => told.subflows_opened > 0,
+        _ => false,
+    }
 }
 
 /// The names of all metrics that a run records, each once.
