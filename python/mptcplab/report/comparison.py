@@ -20,12 +20,12 @@ COMPARED = ("goodput_bps", "fct_s", "delay_p50_s", "delay_p99_s", "jitter_s", "l
 OUTAGE = {
     "full_recovery": "came back",
     "recovery_s": "recovery",
+    "subflows_reused": "subflows reused",
+    "subflows_recreated": "re-created",
     "gap_s": "longest silence",
     "mean_before_bps": "rate before",
     "min_during_bps": "least during",
     "mean_after_bps": "rate after",
-    "subflows_reused": "subflows reused",
-    "subflows_recreated": "re-created",
 }
 MOST_FLOWS = 8
 #: What an arm is called from which nothing tells it apart but that the others were changed.
@@ -214,18 +214,21 @@ def outages_of(arms: Arms) -> Grid | None:
     told = {key: spreads for key, spreads in found.items() if spreads["mean_before_bps"] is not None}
     shown = [metric for metric in OUTAGE if any(spreads[metric] is not None for spreads in told.values())]
     rows = [
-        [event, arm, str(len(arms[arm])), *(_median(spreads[metric], metric, len(arms[arm])) for metric in shown)]
+        [event, arm, str(len(arms[arm])), *(_told(arms[arm], event, metric, spreads[metric]) for metric in shown)]
         for (event, arm), spreads in told.items()
     ]
     heads = ["outage", "arm", "n", *(OUTAGE[metric] for metric in shown)]
     return Grid(heads, rows, frozenset(range(2, len(heads)))) if rows else None
 
 
-def _median(found: Spread | None, metric: str, runs: int) -> str:
-    """The median, with its interval where the runs differ, and of how many runs where not all have a value."""
+def _told(bundles: Sequence[Bundle], event: str, metric: str, found: Spread | None) -> str:
+    """The median, with its interval where runs differ, and how many have a value; of yes or no, how many runs did."""
     if found is None:
         return MISSING
-    unit = METRICS["event", metric].unit.replace("subflows", "")
+    runs, unit = len(bundles), METRICS["event", metric].unit.replace("subflows", "")
+    if unit == "0/1" and found.low != found.high:
+        values = [bundle.record["metrics"].get(f"events.{event}", {}).get(metric) for bundle in bundles]
+        return f"{values.count(1)} of {runs}"
     text = quantity(found.median, unit)
     if found.low != found.high:
         text += f" ({quantity(found.low, unit)} to {quantity(found.high, unit)})"
