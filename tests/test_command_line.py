@@ -308,7 +308,7 @@ def test_arms_are_named_by_what_differs(desk: Path) -> None:
     ended = mptcplab("compare", "40ms", "10ms", "40ms", "--report", "page.html", cwd=desk)
     assert ended.status == 0
     arms = re.findall(r"goodput_bps\s+(\S+)\s+(\d+)\s", ended.out)
-    assert arms == [("links.wifi.delay=40ms", "1"), ("links.wifi.delay=10ms", "1")]
+    assert arms == [("delay=40ms", "1"), ("delay=10ms", "1")]
     assert "Comparison of 2 arms" in (desk / "page.html").read_text()
     assert mptcplab("compare", "40ms", "10ms", "--json", cwd=desk).document["schema"] == "mptcplab/summary/1"
 

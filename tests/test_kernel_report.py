@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from made_kernel_run import After, made_kernel_run
 from made_run import made_run, resolved
-from mptcplab.plots import drawings_of
+from mptcplab.plots import drawings_of, overlay
 from mptcplab.plots.subflows import lanes_of
-from mptcplab.report import arms_of, outages_of
+from mptcplab.report import arms_of, in_order, outages_of
 from mptcplab.report.comparison import page_of as comparison_of
 from mptcplab.report.run import page_of
 from mptcplab.results import Bundle, BundleWriter, RunData, evaluated, subflows_of
@@ -153,10 +153,33 @@ def test_outages_are_one_table_over_experiments_and_variants(tmp_path: Path) -> 
     columns = [outages.heads.index(head) for head in ("recovery", "subflows reused", "re-created")]
     rows = {row[1]: [row[column] for column in columns] for row in outages.rows}
     assert rows == {
-        "n1 on pm=full_mesh": ["400 ms", "0", "1"],
-        "n2 on pm=full_mesh": ["400 ms", "0", "1"],
-        "n1 on pm=kernel_endpoints": ["400 ms", "1", "0"],
-        "n2 on pm=kernel_endpoints": ["400 ms", "1", "0"],
+        "n1, pm=full_mesh": ["400 ms", "0", "1"],
+        "n2, pm=full_mesh": ["400 ms", "0", "1"],
+        "n1, pm=kernel_endpoints": ["400 ms", "1", "0"],
+        "n2, pm=kernel_endpoints": ["400 ms", "1", "0"],
     }
     html = comparison_of(arms, {str(bundle.path): run for bundle, run in found})
     assert 'id="outages"' in html
+
+
+def test_arms_come_in_order_of_their_numbers_with_short_names(tmp_path: Path) -> None:
+    found = []
+    for n in (10, 2):
+        for queue in ("100p", "10p"):
+            origins = {f"links.{link}.queue": f"--set links.{link}.queue={queue}" for link in ("wifi", "lte")}
+            # Something that the digest tells apart.
+            flows = resolved()["flows"]
+            flows[0]["path_manager"] = [{"name": queue}]
+            found.append(recorded(tmp_path, name=f"fig9/n{n}", flows=flows, origins=origins)[0])
+    assert list(arms_of(in_order(found))) == ["n2, queue=100p", "n2, queue=10p", "n10, queue=100p", "n10, queue=10p"]
+
+
+def test_more_arms_than_colours_are_drawn_experiment_by_experiment() -> None:
+    def named(number: int, arm: int) -> RunData:
+        return made_kernel_run(resolved(name=f"n{number}", title=str(arm)))
+
+    arms = {f"n{number}, {arm}": [named(number, arm)] for number in range(5) for arm in range(2)}
+    drawing = overlay("goodput", arms, "bulk")
+    assert drawing is not None
+    assert [line.label for line in drawing.lines] == list(arms)
+    assert [len(axes.lines) >= 2 for axes in drawing.figure.axes] == [True] * 5

@@ -175,6 +175,8 @@ def test_what_is_injected_happens_then(tmp_path: Path) -> None:
             injected.append(inject("down: client.eth2"))
             with pytest.raises((MptcplabError, ValueError)):
                 inject("exec: client, argv: []")
+            with pytest.raises(ValueError, match=r"client\.eth2 is already down"):
+                inject("down: client.eth2")
         elif tick.time_ns > 2 * S and len(injected) == 1:
             assert tick.values["interfaces.client.eth2"]["up"] == 0
             injected.append(inject("up: client.eth2"))

@@ -67,11 +67,19 @@ def check(found: Measured, sides: set[str], failures: int, manager: str) -> None
     if manager == "full_mesh" and sides == {"client"}:
         for number in range(1, failures + 1):
             of_link = [subflow for subflow in found.subflows("bulk") if subflow["link"] == f"link{number}"]
-            if failures * EVERY_MS <= PATH_MANAGER_DELAY_MS:
+            # The delay counts from the first failure of all.
+            if (failures + number - 1) * EVERY_MS < PATH_MANAGER_DELAY_MS:
                 assert [subflow["closed_ns"] for subflow in of_link] == [None]
             else:
                 assert len(of_link) >= 2, of_link
-                assert of_link[0]["closed_ns"] is not None
+                # At the client: of several removals at once the server may miss one, and keep its end for a while.
+                assert closed_at_client(found, f"10.1.{number}.1")
+
+
+def closed_at_client(found: Measured, address: str) -> bool:
+    events = found.record["result"]["path_events"]
+    closed = [event["local"] for event in events if (event["host"], event["what"]) == ("client", "subflow_closed")]
+    return any(local.startswith(f"{address}:") for local in closed)
 
 
 @pytest.mark.parametrize(("figure", "failures", "manager", "direction"), PAIRWISE)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from command_line import PROGRAM, environment, is_refused, mptcplab
-from measured import TWO_LINKS, Json, Measured, measured
+from measured import TWO_LINKS, Inject, Json, Measured, driven, measured
+from mptcplab.backends import Run, Tick
 from mptcplab.results import find
 from traces import descendants_named
 
@@ -99,3 +100,40 @@ def test_a_program_that_dies_is_told(tmp_path: Path) -> None:
     told = [flow["error"] for flow in bundle.record["result"]["flows"]]
     assert (process.returncode, bundle.status) == (4, "failed"), (out, err, told)
     assert "iperf3" in bundle.record["why"]
+
+
+def test_of_a_command_its_sockets_tell_the_bytes(tmp_path: Path) -> None:
+    sink = "import socket; c = socket.create_server(('10.1.1.2', 7000)).accept()[0]\\nwhile c.recv(65536): pass"
+    source = (
+        "import socket, time; time.sleep(1); s = socket.create_connection(('10.1.1.2', 7000)); "
+        "s.sendall(bytes(100000)); time.sleep(1)"
+    )
+    found = measured(
+        TWO_LINKS
+        + f"""
+flows: {{send: {{from: client, to: server, transport: tcp, app: {{command: [python3, -c, "{source}"]}}}}}}
+events: [{{id: sink, at: 0s, exec: server, argv: [python3, -c, "{sink}"]}}]
+duration: 5s
+""",
+        tmp_path,
+    )
+    assert found.flow("send")["bytes"] == 100_000
+    sent = found.data.samples.series("flows.send", "bytes_sent")
+    assert sent is not None
+    assert sent.last() == 100_000
+    # The sink is no program of the flow: of what it received nothing is known.
+    assert found.data.samples.series("flows.send", "bytes_received") is None
+
+
+def test_injected_programs_bear_the_ids_of_their_events(tmp_path: Path) -> None:
+    text = TWO_LINKS + "flows: {bulk: {from: client, to: server, app: bulk}}\nduration: 1s\n"
+    injected: list[Json] = []
+
+    def at_tick(_run: Run, _tick: Tick, inject: Inject) -> None:
+        if not injected:
+            injected.extend(inject(f"exec: client, argv: [echo, {word}]") for word in ("one", "two"))
+
+    _, result = driven(text, tmp_path, at_tick)
+    assert [event["id"] for event in injected] == ["injected.1", "injected.2"]
+    said = {program["event"]: program["stdout"] for program in result["programs"]}
+    assert said == {"injected.1": "one\n", "injected.2": "two\n"}

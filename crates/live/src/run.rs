@@ -24,8 +24,6 @@ use crate::{Clock, DirectionState, Emulator, Hosts, InterfaceState, LiveError};
 const LOOK_EVERY_NS: Nanos = 5_000_000;
 /// The longest that samples wait in memory.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
-/// What a program is called by that something injected executes.
-const INJECTED: &str = "injected";
 /// Where captures go, in the directory of the run.
 const CAPTURES: &str = "captures";
 
@@ -98,7 +96,7 @@ impl LiveRun {
             fallbacks: vec![None; flow_ids.len()],
             counters_at_start,
             path_events: Vec::new(),
-            schedule: Schedule::new(&experiment.events),
+            schedule: Schedule::new(&experiment),
             sampler: Sampler::create(directory, &experiment, &metrics())?,
             units: UnitTable::create(directory, &flow_ids)?,
             arriving_units,
@@ -207,7 +205,7 @@ impl LiveRun {
             sampler.record(now, &entity, &flow_values(counters))?;
         }
         let programs = self.experiment.flows.iter().zip(&told);
-        for (flow, told) in programs.filter(|(flow, _)| is_program(flow)) {
+        for (flow, told) in programs.filter(|(flow, told)| tells_payload(flow, told)) {
             let entity = format!("flows.{}", flow.id);
             sampler.record(now, &entity, &payload_values(told))?;
         }
@@ -267,18 +265,34 @@ impl LiveRun {
         if let Some(missing) = check_action(&self.experiment, action).first() {
             return Err(refused(format!("{} ({})", missing.feature, missing.why)));
         }
+        let event = self.schedule.injection(now, action);
+        let event = event.map_err(|error| refused(error.to_string()))?;
         self.now = now;
-        self.carry_out(action, INJECTED)?;
-        Ok(self.schedule.inject(self.now, action.clone()))
+        self.carry_out(action, &event.id)?;
+        self.schedule.record_injected(event.clone());
+        Ok(event)
     }
 
     /// What became of the flows, whoever sent their data.
     fn flow_results(&self) -> Vec<FlowResult> {
         let of_programs = self.programs.flows();
         let results = self.traffic.results().into_iter().zip(of_programs);
+        let results = results.map(|(ours, programs)| programs.unwrap_or(ours));
+        let mut results: Vec<_> = results.collect();
+        for (flow, result) in self.experiment.flows.iter().zip(&mut results) {
+            if matches!(flow.app, Application::Command { .. }) {
+                result.bytes = self.payload_bytes(&flow.id);
+            }
+        }
         results
-            .map(|(ours, programs)| programs.unwrap_or(ours))
-            .collect()
+    }
+
+    /// What arrived of a program's flow, as of the last sample; where only the sender is known, what it sent.
+    fn payload_bytes(&self, flow: &str) -> u64 {
+        let values = self.sampler.latest().get(&format!("flows.{flow}"));
+        let value = |metric| values.and_then(|values| values.get(metric));
+        let bytes = value("bytes_in_order").or_else(|| value("bytes_sent"));
+        bytes.map_or(0, |&bytes| bytes as u64)
     }
 
     /// The values of the last samples.
@@ -340,6 +354,15 @@ fn is_program(flow: &Flow) -> bool {
         flow.app,
         Application::Iperf3 { .. } | Application::Command { .. }
     )
+}
+
+/// Whether its sockets tell of a flow's payload: of a command nothing is known before it has a connection.
+fn tells_payload(flow: &Flow, told: &FlowTelemetry) -> bool {
+    match flow.app {
+        Application::Iperf3 { .. } => true,
+        Application::Command { .. } => told.subflows_opened > 0,
+        _ => false,
+    }
 }
 
 /// The names of all metrics that a run records, each once.

@@ -4,6 +4,8 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -408,6 +410,32 @@ fn an_emulator_that_ends_is_an_error_and_not_a_silence(kind: DeviceKind) {
     assert!(why.starts_with("the link emulator ended: "), "{why}");
     assert!(world.emulator.restart(Clock::start()).is_err());
     assert!(world.emulator.finish().is_err());
+}
+
+/// Where there is a /dev/net/tun, this very test runs again in a process that has none.
+#[test]
+#[ignore = "needs root"]
+fn where_dev_net_tun_is_closed_links_are_veth_pairs() {
+    let devices = || {
+        let (hosts, _devices) = Hosts::build(&described(EIGHT_LINKS, |_| ())).expect("hosts");
+        hosts.settings().expect("settings")["client"]["devices"].clone()
+    };
+    if !Path::new("/dev/net/tun").exists() {
+        assert_eq!(devices(), "veth");
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    assert_eq!(devices(), "tun");
+    let hidden = Command::new("unshare")
+        .args(["--mount", "sh", "-c"])
+        .arg("mount -t tmpfs tmpfs /dev/net && exec \"$0\" --ignored --exact \"$1\"")
+        .arg(std::env::current_exe().expect("a test program"))
+        .arg("where_dev_net_tun_is_closed_links_are_veth_pairs")
+        .output();
+    let hidden = hidden.expect("unshare of util-linux");
+    assert!(hidden.status.success(), "{hidden:?}");
+    let said = String::from_utf8_lossy(&hidden.stdout);
+    assert!(said.contains("1 passed"), "{said}");
 }
 
 #[test]

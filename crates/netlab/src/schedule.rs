@@ -1,10 +1,11 @@
 //! The schedule: events of the description, and those injected while the run goes on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use thiserror::Error;
 
-use crate::resolved::{Action, Event};
+use crate::resolved::{Action, Event, Experiment};
 use crate::time::Nanos;
 
 /// An event as it happened.
@@ -24,24 +25,72 @@ pub struct EventRecord {
     pub action: Option<Action>,
 }
 
+/// An injected action that changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("action: {name} {already}")]
+pub struct NoChange {
+    /// The interface or link.
+    name: String,
+    /// The state in which it is.
+    already: &'static str,
+}
+
+/// What can be switched of an interface or link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Switch {
+    InterfaceIsUp,
+    LinkIsUp,
+    HasAddress,
+}
+
+impl Switch {
+    /// Whose switch an action sets, and to what; `None` for actions that may be repeated.
+    fn set_by(action: &Action) -> Option<(&str, Self, bool)> {
+        Some(match action {
+            Action::InterfaceDown { interface } => (interface, Self::InterfaceIsUp, false),
+            Action::InterfaceUp { interface } => (interface, Self::InterfaceIsUp, true),
+            Action::LinkDown { link, .. } => (link, Self::LinkIsUp, false),
+            Action::LinkUp { link, .. } => (link, Self::LinkIsUp, true),
+            Action::AddressAdd { interface } => (interface, Self::HasAddress, true),
+            Action::AddressRemove { interface } => (interface, Self::HasAddress, false),
+            Action::SetLink { .. } | Action::SetBackup { .. } | Action::Exec { .. } => return None,
+        })
+    }
+
+    fn already(self, on: bool) -> &'static str {
+        match (self, on) {
+            (Self::InterfaceIsUp | Self::LinkIsUp, true) => "is already up",
+            (Self::InterfaceIsUp | Self::LinkIsUp, false) => "is already down",
+            (Self::HasAddress, true) => "already has its address",
+            (Self::HasAddress, false) => "has no address already",
+        }
+    }
+}
+
 /// Events to come, and the record of those that happened.
 pub struct Schedule {
     events: Vec<Event>,
     next: usize,
     taken_ids: BTreeSet<String>,
     injected: u64,
+    /// By interface or link; what is absent is on.
+    switches: BTreeMap<(String, Switch), bool>,
     record: Vec<EventRecord>,
 }
 
 impl Schedule {
-    /// `events` ascend in time.
-    pub fn new(events: &[Event]) -> Self {
+    /// Of an experiment at time 0.
+    pub fn new(experiment: &Experiment) -> Self {
+        let events = experiment.events.clone();
+        let interfaces = experiment.interfaces.iter();
+        let switches = interfaces.map(|one| ((one.id.clone(), Switch::InterfaceIsUp), one.up));
         Self {
-            events: events.to_vec(),
             next: 0,
             taken_ids: events.iter().map(|event| event.id.clone()).collect(),
             injected: 0,
+            switches: switches.collect(),
             record: Vec::new(),
+            events,
         }
     }
 
@@ -65,21 +114,52 @@ impl Schedule {
             injected: false,
             action: None,
         });
-        Some(event.action.clone())
+        let action = event.action.clone();
+        self.set_switch(&action);
+        Some(action)
     }
 
-    /// Records an event that is not in the description.
-    pub fn inject(&mut self, now: Nanos, action: Action) -> EventRecord {
-        let record = EventRecord {
+    /// An event that is not in the description, with its id: to be carried out and then given to [`Self::record_injected`].
+    ///
+    /// # Errors
+    /// It would change nothing.
+    pub fn injection(&mut self, now: Nanos, action: &Action) -> Result<EventRecord, NoChange> {
+        if let Some((name, switch, on)) = Switch::set_by(action)
+            && self.is_on(name, switch) == on
+        {
+            let already = switch.already(on);
+            return Err(NoChange {
+                name: name.to_owned(),
+                already,
+            });
+        }
+        Ok(EventRecord {
             id: self.unused_id(),
             parent: None,
             asked_ns: now,
             actual_ns: now,
             injected: true,
-            action: Some(action),
-        };
-        self.record.push(record.clone());
-        record
+            action: Some(action.clone()),
+        })
+    }
+
+    /// Records an injected event as having happened.
+    pub fn record_injected(&mut self, event: EventRecord) {
+        if let Some(action) = &event.action {
+            self.set_switch(action);
+        }
+        self.record.push(event);
+    }
+
+    fn is_on(&self, name: &str, switch: Switch) -> bool {
+        let known = self.switches.get(&(name.to_owned(), switch));
+        known.copied().unwrap_or(true)
+    }
+
+    fn set_switch(&mut self, action: &Action) {
+        if let Some((name, switch, on)) = Switch::set_by(action) {
+            self.switches.insert((name.to_owned(), switch), on);
+        }
     }
 
     fn unused_id(&mut self) -> String {

@@ -73,12 +73,14 @@ def _bundles(
     from mptcplab.cli.bundles import bundles_under
     from mptcplab.cli.progress import progress
     from mptcplab.cli.specs import resolved
+    from mptcplab.report import in_order
     from mptcplab.runner import execute, plan
 
     directories = [Path(word) for word in what if Path(word).is_dir()]
     specs = [word for word in what if not Path(word).is_dir()]
     experiments = [experiment.data for experiment in resolved(specs, settings)]
-    here = bundles_under(directories)
+    listed = [bundle for directory in directories for bundle in in_order(bundles_under([directory]))]
+    here = {bundle.path.resolve(): bundle for bundle in listed}.values()
     names = list(dict.fromkeys(backends)) if experiments else []
     among = [] if native else names
     work = [job for name in names for job in plan(experiments, name, seed=seed, repeat=repeat, out=out, among=among)]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mptcplab import metrics
 from mptcplab.plots.bins import TIME, bin_width
 from mptcplab.plots.drawing import INK, PALETTE, Drawing, Line, label_line_ends, new_figure, style
-from mptcplab.plots.marks import draw_marks, marks_of
+from mptcplab.plots.marks import are_alike, draw_marks, marks_of
 from mptcplab.results import RunData, Spread
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def overlay(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Drawing | None:
@@ -19,26 +23,22 @@ def overlay(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Draw
     if not runs:
         return None
     end_s, width = max(run.end_s for run in runs), max(bin_width(run) for run in runs)
+    panels = _panels(arms)
+    lines: list[Line] = []
     with style():
-        figure, axes = new_figure(height=3.7)
-        (plot,) = axes.flat
-        lines, labels = [], []
-        for (arm, repetitions), colour in zip(arms.items(), PALETTE, strict=False):
-            rates = _rates(repetitions, flow, end_s, width)
-            if not len(rates):
-                continue
-            middle = width * (np.arange(rates.shape[1]) + 0.5)
-            median = np.median(rates, axis=0)
-            plot.fill_between(
-                middle, rates.min(axis=0), rates.max(axis=0), color=colour, alpha=0.2, linewidth=0, step="mid"
-            )
-            plot.plot(middle, median, color=colour, drawstyle="steps-mid")
-            labels.append((float(median[-1]), arm, colour))
-            lines.append(Line(arm, middle, median))
-        plot.set(xlim=(0, end_s), ylim=(0, None), xlabel=TIME, ylabel=f"Goodput in Mbit/s (bins of {width:g} s)")
-        label_line_ends(plot, labels)
-        if all(marks_of(run) == marks_of(runs[0]) for run in runs):
-            draw_marks(plot, marks_of(runs[0]))
+        height = 3.7 if len(panels) == 1 else 0.6 + 1.8 * len(panels)
+        figure, axes = new_figure(rows=len(panels), height=height, sharex=True, sharey=True)
+        for plot, panel in zip(axes.flat, panels, strict=True):
+            drawn = _medians(plot, panel, flow, end_s, width)
+            label_line_ends(plot, [(float(line.y[-1]), line.label, colour) for line, colour in drawn])
+            lines += [line for line, _ in drawn]
+        axes.flat[0].set(xlim=(0, end_s), ylim=(0, None))
+        for number, (plot, panel) in enumerate(zip(axes.flat, panels, strict=True)):
+            marks, *others = [marks_of(run) for repetitions in panel.values() for run in repetitions]
+            if all(are_alike(marks, other, width) for other in others):
+                draw_marks(plot, marks, labels=number == 0)
+        axes.flat[-1].set(xlabel=TIME)
+        figure.supylabel(f"Goodput in Mbit/s (bins of {width:g} s)", fontsize=10)
     alt = "; ".join(f"{line.label}: mean of medians {np.mean(line.y):.3g} Mbit/s" for line in lines)
     return Drawing(
         name,
@@ -49,6 +49,37 @@ def overlay(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Draw
         "goodput_mbps",
         lines,
     )
+
+
+def _panels(arms: Mapping[str, Sequence[RunData]]) -> list[dict[str, Sequence[RunData]]]:
+    """All arms, if there are colours enough; else the arms of each experiment, or as many as there are colours."""
+    groups: dict[str, list[str]] = {}
+    for arm, (run, *_) in arms.items():
+        groups.setdefault(run.resolved["name"], []).append(arm)
+    if len(arms) <= len(PALETTE) or len(groups) == len(arms):
+        groups = {"": list(arms)}
+    most = len(PALETTE)
+    panels = [names[first : first + most] for names in groups.values() for first in range(0, len(names), most)]
+    return [{arm: arms[arm] for arm in names} for names in panels]
+
+
+def _medians(
+    plot: Axes, arms: Mapping[str, Sequence[RunData]], flow: str, end_s: float, width_s: float
+) -> list[tuple[Line, str]]:
+    """Draw the median and the range of each arm; the medians and their colours."""
+    drawn = []
+    for (arm, repetitions), colour in zip(arms.items(), PALETTE, strict=False):
+        rates = _rates(repetitions, flow, end_s, width_s)
+        if not len(rates):
+            continue
+        middle = width_s * (np.arange(rates.shape[1]) + 0.5)
+        median = np.median(rates, axis=0)
+        plot.fill_between(
+            middle, rates.min(axis=0), rates.max(axis=0), color=colour, alpha=0.2, linewidth=0, step="mid"
+        )
+        plot.plot(middle, median, color=colour, drawstyle="steps-mid")
+        drawn.append((Line(arm, middle, median), colour))
+    return drawn
 
 
 def bars(name: str, title: str, unit: str, spreads: Mapping[str, Spread]) -> Drawing:

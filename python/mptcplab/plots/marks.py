@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,15 @@ def marks_of(run: RunData) -> list[Mark]:
         if not _fails(happening) and happening.id not in repairs
     ]
     return sorted(marks, key=lambda mark: mark.start_s)
+
+
+def are_alike(marks: Sequence[Mark], others: Sequence[Mark], within_s: float) -> bool:
+    """Whether they are the same events at the same times, but for what runs in real time differ by."""
+    pairs = list(zip(marks, others, strict=False))
+    times = [(getattr(mark, end), getattr(other, end)) for mark, other in pairs for end in ("start_s", "end_s")]
+    return [mark.label for mark in marks] == [mark.label for mark in others] and all(
+        time == other or (None not in (time, other) and abs(time - other) <= within_s) for time, other in times
+    )
 
 
 def in_words(action: Json) -> str:

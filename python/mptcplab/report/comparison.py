@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -17,15 +18,18 @@ from mptcplab.results.entities import Json
 COMPARED = ("goodput_bps", "fct_s", "delay_p50_s", "delay_p99_s", "jitter_s", "loss_ratio", "reordering_ratio")
 #: What is compared of outages, with the heads of their columns.
 OUTAGE = {
+    "full_recovery": "came back",
     "recovery_s": "recovery",
+    "subflows_reused": "subflows reused",
+    "subflows_recreated": "re-created",
     "gap_s": "longest silence",
     "mean_before_bps": "rate before",
     "min_during_bps": "least during",
     "mean_after_bps": "rate after",
-    "subflows_reused": "subflows reused",
-    "subflows_recreated": "re-created",
 }
 MOST_FLOWS = 8
+#: What an arm is called from which nothing tells it apart but that the others were changed.
+AS_DESCRIBED = "as described"
 
 Arms = dict[str, list[Bundle]]
 
@@ -59,10 +63,12 @@ def arms_of(bundles: Sequence[Bundle]) -> Arms:
     arms: Arms = {}
     for bundle in bundles:
         names = [bundle.record["experiment"].removeprefix(shared)] if len(experiments) > 1 else []
-        names += [bundle.record["backend"]] if len(backends) > 1 else []
         names += [changes[bundle.record["digest"]]] if len(variants) > len(experiments) else []
         names += choices[str(bundle.path)]
-        arms.setdefault(" on ".join(name for name in names if name), []).append(bundle)
+        name = ", ".join(name for name in names if name) or AS_DESCRIBED
+        if len(backends) > 1:
+            name = f"{name} on {bundle.record['backend']}" if any(names) else bundle.record["backend"]
+        arms.setdefault(name, []).append(bundle)
     if len(arms) < 2:
         raise UsageError(
             f"a comparison needs runs of at least two experiments, variants or back-ends; found {len(bundles)} of one"
@@ -70,20 +76,51 @@ def arms_of(bundles: Sequence[Bundle]) -> Arms:
     return arms
 
 
+def in_order(bundles: Iterable[Bundle]) -> list[Bundle]:
+    """Bundles as people would list them: experiments in order of their numbers, each first as it is described."""
+    return sorted(bundles, key=_place)
+
+
+def _place(bundle: Bundle) -> tuple[list[tuple[str, int]], list[str], str, int]:
+    pieces = re.findall(r"(\D*)(\d*)", bundle.record["experiment"])
+    numbered = [(text, int(number or 0)) for text, number in pieces]
+    return numbered, _changes(bundle), bundle.record["backend"], bundle.record["seed"]
+
+
 def _changes_of_variants(bundles: Sequence[Bundle]) -> dict[str, str]:
     """By digest what was changed on the command line, if not in all; the digest too where the files differ."""
     variants = {bundle.record["digest"]: bundle for bundle in bundles}
     changes = {digest: _changes(bundle) for digest, bundle in variants.items()}
     everywhere = set.intersection(*(set(changed) for changed in changes.values()))
-    names = {
-        digest: " ".join(change for change in changed if change not in everywhere) or "as described"
-        for digest, changed in changes.items()
-    }
+    telling = {digest: [c for c in changed if c not in everywhere] for digest, changed in changes.items()}
+    names = {digest: ", ".join(_shortened(changed, telling.values())) for digest, changed in telling.items()}
     alike = Counter((variants[digest].record["experiment"], name) for digest, name in names.items())
     return {
-        digest: name if alike[variants[digest].record["experiment"], name] == 1 else f"{name} ({digest[:8]})"
+        digest: name if alike[variants[digest].record["experiment"], name] == 1 else f"{name} ({digest[:8]})".strip()
         for digest, name in names.items()
     }
+
+
+def _shortened(changed: Sequence[str], variants: Iterable[Sequence[str]]) -> list[str]:
+    """``queue=10p`` for ``links.a.queue=10p`` and ``links.b.queue=10p``, if all with a queue change both alike."""
+    keys_by_name: dict[str, set[tuple[str, ...]]] = {}
+    for variant in variants:
+        for name, keys in _by_name(variant).items():
+            keys_by_name.setdefault(name, set()).add(tuple(keys))
+    short = []
+    for name, values in _by_name(changed).items():
+        is_plain = len(keys_by_name[name]) == 1 and len(set(values.values())) == 1
+        short += [f"{name if is_plain else key}={value}" for key, value in values.items()]
+    return list(dict.fromkeys(short))
+
+
+def _by_name(changes: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Keys and new values by the last name in the key."""
+    found: dict[str, dict[str, str]] = {}
+    for change in changes:
+        key, _, value = change.partition("=")
+        found.setdefault(key.rpartition(".")[2], {})[key] = value
+    return found
 
 
 def _choices(bundles: Sequence[Bundle]) -> dict[str, list[str]]:
@@ -177,19 +214,25 @@ def outages_of(arms: Arms) -> Grid | None:
     told = {key: spreads for key, spreads in found.items() if spreads["mean_before_bps"] is not None}
     shown = [metric for metric in OUTAGE if any(spreads[metric] is not None for spreads in told.values())]
     rows = [
-        [event, arm, str(len(arms[arm])), *(_median(spreads[metric], metric) for metric in shown)]
+        [event, arm, str(len(arms[arm])), *(_told(arms[arm], event, metric, spreads[metric]) for metric in shown)]
         for (event, arm), spreads in told.items()
     ]
     heads = ["outage", "arm", "n", *(OUTAGE[metric] for metric in shown)]
     return Grid(heads, rows, frozenset(range(2, len(heads)))) if rows else None
 
 
-def _median(found: Spread | None, metric: str) -> str:
-    """The median, with its interval where the runs differ."""
-    unit = METRICS["event", metric].unit.replace("subflows", "")
-    if found is None or found.low == found.high:
-        return quantity(found.median if found else None, unit)
-    return f"{quantity(found.median, unit)} ({quantity(found.low, unit)} to {quantity(found.high, unit)})"
+def _told(bundles: Sequence[Bundle], event: str, metric: str, found: Spread | None) -> str:
+    """The median, with its interval where runs differ, and how many have a value; of yes or no, how many runs did."""
+    if found is None:
+        return MISSING
+    runs, unit = len(bundles), METRICS["event", metric].unit.replace("subflows", "")
+    if unit == "0/1" and found.low != found.high:
+        values = [bundle.record["metrics"].get(f"events.{event}", {}).get(metric) for bundle in bundles]
+        return f"{values.count(1)} of {runs}"
+    text = quantity(found.median, unit)
+    if found.low != found.high:
+        text += f" ({quantity(found.low, unit)} to {quantity(found.high, unit)})"
+    return text if found.n == runs else f"{text} in {found.n} of {runs}"
 
 
 def _telling(arms: Arms, flow: str) -> list[str]:

@@ -117,12 +117,17 @@ def reused(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
     hit = [(s, f) for f in failures for s in found if s.alive_at(f.actual_s - every_s) and hit_by(run, s, f)]
     if not hit:
         return NotConcerned(NO_FAILURE)
-    repaired = [(subflow, r) for subflow, f in hit if (r := repair_of(run, f)) is not None]
+    repaired = [(subflow, f, r) for subflow, f in hit if (r := repair_of(run, f)) is not None]
     if not repaired:
         return NotConcerned("nothing undoes the failure before the run ends")
-    if any(carried(run, subflow) is None for subflow, _ in repaired):
+    if any(carried(run, subflow) is None for subflow, *_ in repaired):
         return Absent("the back-end gave no samples of what the subflows carried")
-    return float(len({subflow.id for subflow, repair in repaired if _carries_after(run, subflow, repair.actual_s)}))
+    went_on = [
+        subflow
+        for subflow, failure, repair in repaired
+        if _carries_after(run, subflow, repair.actual_s) and not _is_replaced(run, subflow, failure, found)
+    ]
+    return float(len({subflow.id for subflow in went_on}))
 
 
 def recreated(run: RunData, flow: str, failures: Iterable[Happening]) -> Value:
@@ -157,6 +162,12 @@ def cause_of(run: RunData, subflow: Subflow) -> Happening | None:
 def before_it(found: Iterable[Subflow], subflow: Subflow) -> list[Subflow]:
     """Earlier subflows between the same addresses."""
     return [other for other in found if other.addresses == subflow.addresses and _opened_s(other) < _opened_s(subflow)]
+
+
+def _is_replaced(run: RunData, subflow: Subflow, failure: Happening, found: Iterable[Subflow]) -> bool:
+    """Whether it was closed for a failure and another opened; what it had queued may have gone out nevertheless."""
+    successors = [other for other in found if subflow in before_it(found, other)]
+    return subflow.closed_s is not None and any(cause_of(run, other) == failure for other in successors)
 
 
 def _subflows(run: RunData, flow: str) -> list[Subflow] | Absent:

@@ -70,7 +70,7 @@ def _m(
     return Metric(name, kind, unit, form, definition, awaits or {}, grouped, names)
 
 
-_REUSED = "subflows that an outage hit and that carry new data after it, with the same addresses and ports"
+_REUSED = "subflows that an outage hit and that carry new data after it, with the same addresses and ports, and none opened in their place"
 
 _FLOW = [
     _m("flow", "bytes_sent", "B", "counter", "application bytes handed to the transport", grouped="sum"),

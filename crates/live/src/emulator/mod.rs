@@ -9,9 +9,10 @@ mod frame;
 mod lateness;
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use netlab::resolved::{Action, Experiment};
 use netlab::time::Nanos;
@@ -34,6 +35,9 @@ use crate::{Clock, Device, LiveError, sys};
 const EVENTS_PER_PASS: usize = 64;
 /// What the wake-up descriptor is called among the devices.
 const WAKE_UP: u64 = u64::MAX;
+
+/// The longest that an answer of the thread is waited for: a pass takes it milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Something to be done by the thread, between two packets. Nobody else touches the links, so the thread never waits
 /// for one that runs after it.
@@ -192,29 +196,44 @@ impl Emulator {
         &self,
         question: impl FnOnce(&mut Fabric) -> T + Send + 'static,
     ) -> Result<T, LiveError> {
+        let answer = self.answer(question, PATIENCE);
+        answer.map_err(|error| LiveError::Failed(self.why_no_answer(error)))
+    }
+
+    fn answer<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Fabric) -> T + Send + 'static,
+        patience: Duration,
+    ) -> Result<T, RecvTimeoutError> {
         let (answer, answered) = channel();
         let job: Job = Box::new(move |fabric| drop(answer.send(question(fabric))));
         // A thread that has ended drops the job, and the answer with it.
         let _ = self.jobs.send(job);
-        self.wake()?;
-        answered.recv().map_err(|_| {
-            let why = self.failure.get().map_or("it was finished", String::as_str);
-            LiveError::Failed(format!("the link emulator ended: {why}"))
-        })
+        // It fails only if the thread has been woken already and does not come.
+        let _ = write(&self.wake_up, &1_u64.to_ne_bytes());
+        answered.recv_timeout(patience)
     }
 
-    fn wake(&self) -> Result<(), LiveError> {
-        let woken = write(&self.wake_up, &1_u64.to_ne_bytes());
-        woken
-            .map(drop)
-            .map_err(LiveError::while_("waking the emulator"))
+    fn why_no_answer(&self, error: RecvTimeoutError) -> String {
+        match (error, self.failure.get()) {
+            (RecvTimeoutError::Timeout, _) => {
+                let seconds = PATIENCE.as_secs();
+                format!("the link emulator is stuck: it has not answered for {seconds} s")
+            }
+            (RecvTimeoutError::Disconnected, why) => {
+                let why = why.map_or("it was finished", String::as_str);
+                format!("the link emulator ended: {why}")
+            }
+        }
     }
 
+    /// A thread that is stuck is left behind: it ends with the process.
     fn end_thread(&mut self) {
-        let job: Job = Box::new(|fabric| fabric.is_over = true);
-        let _ = self.jobs.send(job);
-        let _ = self.wake();
-        if let Some(thread) = self.thread.take() {
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        let told = self.answer(|fabric| fabric.is_over = true, PATIENCE);
+        if told != Err(RecvTimeoutError::Timeout) {
             self.ended = thread.join().ok().flatten();
         }
     }
@@ -317,5 +336,35 @@ fn timespec(ns: Nanos) -> Timespec {
     Timespec {
         tv_sec: (ns / 1_000_000_000) as i64,
         tv_nsec: (ns % 1_000_000_000) as i64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EIGHT_LINKS: &str = include_str!("../../tests/experiments/eight-links.json");
+
+    #[test]
+    fn a_thread_that_is_stuck_is_not_waited_for_without_end() {
+        let mut described: serde_json::Value = serde_json::from_str(EIGHT_LINKS).expect("JSON");
+        for group in ["links", "interfaces", "subnets", "flows", "events"] {
+            described[group] = serde_json::json!([]);
+        }
+        let experiment = Experiment::from_json(&described.to_string()).expect("two hosts");
+        let clock = Clock::start();
+        let emulator = Emulator::start(&experiment, 1, Vec::new(), Path::new("."), clock);
+        let emulator = emulator.expect("an emulator without links");
+        let (release, released) = channel::<()>();
+        let stuck: Job = Box::new(move |_| {
+            let _ = released.recv();
+        });
+        emulator.jobs.send(stuck).expect("it lives");
+        let answer = emulator.answer(|_| (), Duration::from_millis(10));
+        assert_eq!(answer, Err(RecvTimeoutError::Timeout));
+        let why = emulator.why_no_answer(RecvTimeoutError::Timeout);
+        assert!(why.starts_with("the link emulator is stuck"), "{why}");
+        drop(release);
+        assert_eq!(emulator.answer(|_| (), PATIENCE), Ok(()));
     }
 }

@@ -244,7 +244,7 @@ impl Programs {
         }
     }
 
-    /// What became of the flows, in the experiment's order; `None` for those that are no programs. The bytes are iperf3's own; of other programs they are 0, telemetry knows more.
+    /// What became of the flows, in the experiment's order; `None` for those that are no programs. The bytes are iperf3's own; those of other programs only their sockets know, and they are 0 here.
     pub fn flows(&self) -> Vec<Option<FlowResult>> {
         let flows = 0..self.experiment.flows.len();
         flows.map(|flow| self.flow(flow)).collect()

@@ -305,6 +305,19 @@ impl Tracker {
         all.filter(|(_, subflow)| subflow.opened_ns.is_some())
     }
 
+    /// The program at one end may be nobody's that is known: then nothing is known of its bytes, which is not 0.
+    fn forget_the_end_not_seen(&self, sum: &mut FlowTelemetry) {
+        let is_seen = |end| {
+            self.connections
+                .values()
+                .any(|connection| connection.end == end)
+        };
+        let sender = self.gone.bytes_sent > 0 || is_seen(StreamEnd::Sender);
+        let receiver = self.gone.bytes_received > 0 || is_seen(StreamEnd::Receiver);
+        sum.bytes_sent = sum.bytes_sent.filter(|_| sender || !receiver);
+        sum.bytes_received = sum.bytes_received.filter(|_| receiver || !sender);
+    }
+
     fn summed(&self) -> FlowTelemetry {
         let mut sum = FlowTelemetry {
             bytes_sent: Some(self.gone.bytes_sent),
@@ -322,6 +335,7 @@ impl Tracker {
             sum.reinjected_bytes += connection.reinjected_bytes;
             sum.connections.push(connection.state());
         }
+        self.forget_the_end_not_seen(&mut sum);
         let mut windows: BTreeMap<u64, u64> = BTreeMap::new();
         for place in &self.open {
             let subflow = &self.subflows[*place];

@@ -18,7 +18,7 @@ use super::trace_hash::TraceHash;
 use crate::capabilities::{Capabilities, Missing};
 use crate::resolved::{Action, Experiment, InvalidDirection, ResolvedError};
 use crate::samples::{TableError, Unit, UnitTable};
-use crate::schedule::{EventRecord, Schedule};
+use crate::schedule::{EventRecord, NoChange, Schedule};
 use crate::summary::{LinkSummary, PathSummary};
 use crate::time::Nanos;
 
@@ -41,6 +41,9 @@ pub enum SimulationError {
     /// The experiment asks for what the simulator cannot do.
     #[error("the simulator cannot run this: {}", list(.0))]
     Unsupported(Vec<Missing>),
+    /// Something was injected that changes nothing.
+    #[error(transparent)]
+    NoChange(#[from] NoChange),
     /// Something was injected after the end.
     #[error("the run has ended at {0} ns: nothing can be injected any more")]
     Ended(Nanos),
@@ -102,7 +105,7 @@ impl Simulation {
         let unfinished = flows.filter(|flow| apps[*flow].is_finite()).collect();
         let entities = FIRST_CHANNEL as usize + network.channel_count() + apps.len();
         let mut simulation = Self {
-            schedule: Schedule::new(&experiment.events),
+            schedule: Schedule::new(&experiment),
             deadlines: Deadlines::new(queue.build(), entities),
             sampler: Sampler::create(directory, &experiment, &probe_names)?,
             units: UnitTable::create(directory, &flow_ids)?,
@@ -340,8 +343,10 @@ impl Simulation {
         if !missing.is_empty() {
             return Err(SimulationError::Unsupported(missing));
         }
+        let event = self.schedule.injection(self.now, action)?;
         self.network.apply(self.now, action, &mut self.deadlines)?;
-        Ok(self.schedule.inject(self.now, action.clone()))
+        self.schedule.record_injected(event.clone());
+        Ok(event)
     }
 
     /// The values of the last sample.

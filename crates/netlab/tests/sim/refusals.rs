@@ -397,3 +397,30 @@ fn a_wrong_injection_changes_nothing() {
     ));
     assert_eq!(simulation.finish().expect("a result").events, []);
 }
+
+#[test]
+fn an_injection_that_changes_nothing_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut simulation = start(
+        &pair(cbr(2 * MS, 50)),
+        1,
+        directory.path(),
+        QueueKind::Calendar,
+    );
+    simulation.advance(10 * MS).expect("a run");
+    let mut inject = |kind: &str| {
+        let action = json!({"kind": kind, "interface": "client.wire"});
+        let action: Action = serde_json::from_value(action).expect("an action");
+        let injected = simulation.inject(&action);
+        injected.map(drop).map_err(|error| error.to_string())
+    };
+    let already = |what: &str| Err(format!("action: client.wire is already {what}"));
+    assert_eq!(inject("interface_up"), already("up"));
+    assert_eq!(inject("interface_down"), Ok(()));
+    assert_eq!(inject("interface_down"), already("down"));
+    assert_eq!(inject("interface_up"), Ok(()));
+    assert_eq!(inject("interface_up"), already("up"));
+    let events = simulation.finish().expect("a result").events;
+    let ids: Vec<_> = events.iter().map(|event| event.id.as_str()).collect();
+    assert_eq!(ids, ["injected.1", "injected.2"]);
+}
