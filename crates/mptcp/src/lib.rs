@@ -1,5 +1,16 @@
 //! The protocol engine of Multipath TCP (RFC 8684), sans-IO.
 //!
-//! So far its path managers, which also drive the Linux kernel.
+//! It does no input or output, reads no clock, owns no thread and draws no randomness of its own: time and a generator are
+//! arguments. The parts, from the wire upwards:
+//!
+//! - [`wire`]: packets as bytes and as values.
+//! - [`cc`], [`sched`], [`pm`]: congestion controls, packet schedulers, path managers, one file each.
+//! - [`seq`], [`payload`], [`time`]: what all of them count in.
 
+pub mod cc;
+pub mod payload;
 pub mod pm;
+pub mod sched;
+pub mod seq;
+pub mod time;
+pub mod wire;

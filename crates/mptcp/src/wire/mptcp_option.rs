@@ -1,0 +1,268 @@
+//! The options of Multipath TCP as values (RFC 8684, sections 3 and 8.1).
+
+use std::net::IpAddr;
+
+use arrayvec::ArrayVec;
+
+use crate::seq::DataSeq;
+
+/// A key of a connection (RFC 8684, section 3.1).
+pub type Key = u64;
+/// What names a connection in MP_JOIN (RFC 8684, section 3.2): the first 32 bits of the hash of its key.
+pub type Token = u32;
+/// The random number of one side of MP_JOIN.
+pub type Nonce = u32;
+/// An address of a connection; 0 is the one the initial subflow started from.
+pub type AddressId = u8;
+
+/// Options of one segment, in the order of the wire.
+pub type MptcpOptions = ArrayVec<MptcpOption, 3>;
+
+/// IDs of a REMOVE_ADDR; more do not fit into a segment's options.
+pub type RemovedAddresses = ArrayVec<AddressId, 36>;
+
+/// An option of Multipath TCP, version 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MptcpOption {
+    /// MP_CAPABLE (section 3.1).
+    Capable(Capable),
+    /// MP_JOIN (section 3.2).
+    Join(Join),
+    /// DSS (section 3.3).
+    Dss(Dss),
+    /// ADD_ADDR (section 3.4.1).
+    AddAddress(SignalledAddress),
+    /// REMOVE_ADDR (section 3.4.2).
+    RemoveAddress(RemovedAddresses),
+    /// MP_PRIO (section 3.3.8): whether the subflow it came on is a backup one.
+    Priority {
+        /// Flag B.
+        backup: bool,
+    },
+    /// MP_FAIL (section 3.7): the data from this number on did not arrive as it was sent.
+    Fail {
+        /// Where the mapping that failed starts.
+        data_seq: DataSeq,
+    },
+    /// MP_FASTCLOSE (section 3.5).
+    FastClose {
+        /// The key of who receives it.
+        receiver_key: Key,
+    },
+    /// MP_TCPRST (section 3.6).
+    Reset(ResetReason),
+}
+
+/// MP_CAPABLE. Flags are those of the figure in RFC 8684, section 3.1, all eight as received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capable {
+    /// In the SYN. Any version is understood as far as this.
+    Syn {
+        /// The highest version that the sender speaks.
+        version: u8,
+        /// Flags A to H.
+        flags: u8,
+    },
+    /// In the SYN/ACK.
+    SynAck {
+        /// The version that is spoken.
+        version: u8,
+        /// Flags A to H.
+        flags: u8,
+        /// The key of who accepts.
+        sender_key: Key,
+    },
+    /// In the third packet, and with data until it is acknowledged.
+    Ack {
+        /// The version that is spoken.
+        version: u8,
+        /// Flags A to H.
+        flags: u8,
+        /// The key of who opened.
+        sender_key: Key,
+        /// The key of who accepts.
+        receiver_key: Key,
+        /// With data: how many bytes are mapped, from the first of the connection on.
+        data_len: Option<u16>,
+        /// Their checksum, only with data.
+        checksum: Option<u16>,
+    },
+}
+
+impl Capable {
+    /// A: checksums are required.
+    pub const CHECKSUM_REQUIRED: u8 = 0x80;
+    /// B: extensions, not understood by this version.
+    pub const EXTENSIBILITY: u8 = 0x40;
+    /// C: no subflows to the address and port of the initial one.
+    pub const NO_JOIN_TO_INITIAL: u8 = 0x20;
+    /// H: HMAC-SHA256.
+    pub const HMAC_SHA256: u8 = 0x01;
+}
+
+/// MP_JOIN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Join {
+    /// In the SYN.
+    Syn {
+        /// Flag B.
+        backup: bool,
+        /// ID of the address it comes from.
+        address_id: AddressId,
+        /// Which connection of the receiver.
+        token: Token,
+        /// The random number of who opens.
+        nonce: Nonce,
+    },
+    /// In the SYN/ACK.
+    SynAck {
+        /// Flag B.
+        backup: bool,
+        /// ID of the address it comes from.
+        address_id: AddressId,
+        /// The first 64 bits of the HMAC of who accepts.
+        truncated_hmac: u64,
+        /// The random number of who accepts.
+        nonce: Nonce,
+    },
+    /// In the third packet.
+    Ack {
+        /// The first 160 bits of the HMAC of who opened.
+        hmac: [u8; 20],
+    },
+}
+
+/// Data sequence signal: what is acknowledged, and where the payload belongs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dss {
+    /// DATA_FIN: the mapping ends with the end of the data.
+    pub data_fin: bool,
+    /// DATA_ACK.
+    pub data_ack: Option<DataNumber>,
+    /// Data sequence mapping.
+    pub mapping: Option<Mapping>,
+}
+
+/// A data sequence number or a DATA_ACK, in one of its two forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataNumber {
+    /// The low half.
+    Short(u32),
+    /// The full number.
+    Long(DataSeq),
+}
+
+/// Which data the bytes of a subflow are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Number of the first byte in the data, full or only its low half.
+    pub data_seq: DataNumber,
+    /// Number of the first byte in the subflow, relative to its initial sequence number: the first byte after the SYN is 1. It
+    /// is 0 if nothing but a DATA_FIN is mapped.
+    pub subflow_seq: u32,
+    /// How many bytes, DATA_FIN included; 0 is the infinite mapping (section 3.7).
+    pub len: u16,
+    /// The checksum over the mapping, if the connection uses them.
+    pub checksum: Option<u16>,
+}
+
+/// ADD_ADDR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalledAddress {
+    /// Its ID.
+    pub id: AddressId,
+    /// The address.
+    pub address: IpAddr,
+    /// Where it listens, if not at the port of the initial subflow.
+    pub port: Option<u16>,
+    /// The last 64 bits of the HMAC; none in an echo.
+    pub truncated_hmac: Option<u64>,
+}
+
+/// MP_TCPRST: why a subflow is reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResetReason {
+    /// Flags U, V, W and T, as received.
+    pub flags: u8,
+    /// The code of section 3.6.
+    pub code: u8,
+}
+
+impl ResetReason {
+    /// T: the reason may pass.
+    pub const TRANSIENT: u8 = 0x01;
+    /// No reason.
+    pub const UNSPECIFIED: u8 = 0;
+    /// Something of MPTCP is wrong.
+    pub const MPTCP_ERROR: u8 = 1;
+    /// No resources.
+    pub const LACK_OF_RESOURCES: u8 = 2;
+    /// Not allowed here.
+    pub const PROHIBITED: u8 = 3;
+    /// Too much data unacknowledged.
+    pub const TOO_MUCH_OUTSTANDING_DATA: u8 = 4;
+    /// Too slow or too lossy.
+    pub const BAD_PERFORMANCE: u8 = 5;
+    /// A middlebox changes or hides what is sent.
+    pub const MIDDLEBOX: u8 = 6;
+}
+
+impl MptcpOption {
+    /// Bytes of the option, without padding.
+    pub fn wire_len(&self) -> usize {
+        match self {
+            Self::Capable(Capable::Syn { .. }) | Self::Reset(_) => 4,
+            Self::Capable(Capable::SynAck { .. }) => 12,
+            Self::Capable(Capable::Ack {
+                data_len, checksum, ..
+            }) => 20 + two_if(data_len.is_some()) + two_if(checksum.is_some()),
+            Self::Join(Join::Syn { .. }) => 12,
+            Self::Join(Join::SynAck { .. }) => 16,
+            Self::Join(Join::Ack { .. }) => 24,
+            Self::Dss(dss) => dss.wire_len(),
+            Self::AddAddress(address) => address.wire_len(),
+            Self::RemoveAddress(ids) => 3 + ids.len(),
+            Self::Priority { .. } => 3,
+            Self::Fail { .. } | Self::FastClose { .. } => 12,
+        }
+    }
+}
+
+impl Dss {
+    fn wire_len(&self) -> usize {
+        let data_ack = self.data_ack.map_or(0, DataNumber::wire_len);
+        let mapping = self.mapping.map_or(0, |mapping| {
+            mapping.data_seq.wire_len() + 6 + two_if(mapping.checksum.is_some())
+        });
+        4 + data_ack + mapping
+    }
+}
+
+impl DataNumber {
+    fn wire_len(self) -> usize {
+        match self {
+            Self::Short(_) => 4,
+            Self::Long(_) => 8,
+        }
+    }
+
+    /// The full number, given one near it.
+    pub fn expand(self, near: DataSeq) -> DataSeq {
+        match self {
+            Self::Short(low) => near.expand(low),
+            Self::Long(number) => number,
+        }
+    }
+}
+
+impl SignalledAddress {
+    fn wire_len(&self) -> usize {
+        let address = if self.address.is_ipv4() { 4 } else { 16 };
+        let hmac = if self.truncated_hmac.is_some() { 8 } else { 0 };
+        4 + address + two_if(self.port.is_some()) + hmac
+    }
+}
+
+fn two_if(present: bool) -> usize {
+    2 * usize::from(present)
+}
