@@ -17,7 +17,7 @@ pub const MAX_LEN: usize = u32::MAX as usize;
 enum Rope {
     One(Piece),
     /// At least two pieces, none of them empty.
-    Many(Box<Vec<Piece>>),
+    Many(Vec<Piece>),
 }
 
 #[derive(Clone, Debug)]
@@ -153,7 +153,7 @@ impl Payload {
             *last = piece;
         } else if !last.extend(&piece) {
             match &mut self.0 {
-                Rope::One(last) => self.0 = Rope::Many(Box::new(vec![last.clone(), piece])),
+                Rope::One(last) => self.0 = Rope::Many(vec![last.clone(), piece]),
                 Rope::Many(pieces) => pieces.push(piece),
             }
         }

@@ -29,16 +29,12 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 
+pub use crate::time::Nanos;
+pub use crate::wire::AddressId;
 pub use address_changes::AddressChanges;
 pub use full_mesh::FullMesh;
 pub use n_diff_ports::NDiffPorts;
 pub use passive::Passive;
-
-/// Nanoseconds since an instant that the driver chooses.
-pub type Nanos = u64;
-
-/// Address ID (RFC 8684, section 3.2); 0 is the address of the initial subflow.
-pub type AddressId = u8;
 
 /// Which side of a connection this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
