@@ -4,6 +4,7 @@
 //! arguments. The parts, from the wire upwards:
 //!
 //! - [`wire`]: packets as bytes and as values.
+//! - [`subflow`]: one TCP connection.
 //! - [`cc`], [`sched`], [`pm`]: congestion controls, packet schedulers, path managers, one file each.
 //! - [`seq`], [`payload`], [`time`]: what all of them count in.
 
@@ -12,5 +13,6 @@ pub mod payload;
 pub mod pm;
 pub mod sched;
 pub mod seq;
+pub mod subflow;
 pub mod time;
 pub mod wire;

@@ -9,7 +9,7 @@
 //! 1. Subflows are numbered 0, 1, .. in the order in which they came. [`CongestionControl::subflow_added`] is called before
 //!    any other hook of a subflow, when its number is the highest; [`CongestionControl::subflow_removed`] is the last, and those
 //!    after it move down by one.
-//! 2. A subflow is added when its handshake is complete, so that there is an RTT sample unless timestamps and the SYN were lost.
+//! 2. A subflow is added when its first packet is about to be sent or answered; until its handshake is complete it is not usable.
 //! 3. [`CongestionControl::congestion`] is called once per episode: loss or ECN at most once per window, a timeout at the first
 //!    expiry of a segment.
 //! 4. During recovery [`CongestionControl::acked`] is not called; cwnd is set by PRR (RFC 6937) and is ssthresh afterwards.
