@@ -4,11 +4,13 @@
 //! arguments. The parts, from the wire upwards:
 //!
 //! - [`wire`]: packets as bytes and as values.
+//! - [`connection`]: a Multipath TCP connection.
 //! - [`subflow`]: one TCP connection.
 //! - [`cc`], [`sched`], [`pm`]: congestion controls, packet schedulers, path managers, one file each.
 //! - [`seq`], [`payload`], [`time`]: what all of them count in.
 
 pub mod cc;
+pub mod connection;
 pub mod payload;
 pub mod pm;
 pub mod sched;

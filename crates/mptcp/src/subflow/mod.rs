@@ -100,6 +100,11 @@ pub struct Counters {
     pub received_segments: u64,
 }
 
+impl Counters {
+    /// Adds those of another subflow.
+    pub fn add(&mut self, _other: &Self) {}
+}
+
 /// A TCP connection.
 #[derive(Debug)]
 pub struct Subflow {}
@@ -172,8 +177,8 @@ impl Subflow {
     pub fn poll_timeout(&self) -> Option<Nanos> {
         todo!()
     }
-    /// Data in order: the number of its first byte relative to the peer's initial sequence number (1 is the first), and the bytes.
-    pub fn read(&mut self) -> Option<(u32, Payload)> {
+    /// The next data in order.
+    pub fn read(&mut self) -> Option<Payload> {
         todo!()
     }
 
@@ -195,6 +200,22 @@ impl Subflow {
     /// Data sent and not acknowledged, oldest first.
     pub fn unacked(&self) -> impl Iterator<Item = &Chunk> {
         std::iter::empty()
+    }
+    /// Data assigned and not sent, oldest first.
+    pub fn queued(&self) -> impl Iterator<Item = &Chunk> {
+        std::iter::empty()
+    }
+    /// The most that [`Subflow::unacked_bytes`] is to become.
+    pub fn buffer_bytes(&self) -> u32 {
+        todo!()
+    }
+    /// The window that the peer last told, in bytes.
+    pub fn send_window_bytes(&self) -> u64 {
+        todo!()
+    }
+    /// The window that it starts with.
+    pub fn initial_window(&self) -> Window {
+        todo!()
     }
     /// Takes back what was assigned and never sent.
     pub fn take_queue(&mut self) -> Vec<Chunk> {

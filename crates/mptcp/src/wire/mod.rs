@@ -10,3 +10,13 @@ pub use mptcp_option::{
 };
 pub use packet::{Ecn, Packet};
 pub use segment::{Flags, MAX_OPTIONS_LEN, SackBlock, SackBlocks, Segment, TcpOptions, Timestamps};
+
+/// Temporary.
+pub fn dss_checksum(
+    _data_seq: u64,
+    _subflow_seq: u32,
+    _len: u16,
+    _payload: &crate::payload::Payload,
+) -> u16 {
+    0
+}

@@ -1,0 +1,216 @@
+//! Announcing and removing addresses, and what the path manager wants (RFC 8684, sections 3.2, 3.4 and 3.3.8).
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::{Connection, Mode};
+use crate::pm::{self, AddressPair, Command, FourTuple};
+use crate::time::Nanos;
+use crate::wire::{AddressId, MptcpOption, RemovedAddresses, ResetReason, SignalledAddress};
+
+/// How often an announcement is repeated when no echo comes, as in Linux.
+const ANNOUNCEMENT_TRIES: u32 = 3;
+
+/// A subflow that the path manager wants to be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JoinRequest {
+    /// From which address.
+    pub local: IpAddr,
+    /// Its ID.
+    pub local_id: AddressId,
+    /// Where to.
+    pub remote: SocketAddr,
+    /// Whether it is a backup one.
+    pub backup: bool,
+}
+
+impl JoinRequest {
+    /// Its ends, from that port.
+    pub fn four(&self, local_port: u16) -> FourTuple {
+        FourTuple {
+            local: SocketAddr::new(self.local, local_port),
+            remote: self.remote,
+        }
+    }
+
+    fn pair(&self) -> AddressPair {
+        AddressPair {
+            local: self.local,
+            remote: self.remote.ip(),
+        }
+    }
+}
+
+/// Announcements without an echo.
+#[derive(Debug, Default)]
+pub(super) struct Announcements(Vec<Announcement>);
+
+#[derive(Debug)]
+struct Announcement {
+    address: SignalledAddress,
+    tries_left: u32,
+    interval: Nanos,
+    repeat_at: Nanos,
+}
+
+impl Announcements {
+    pub(super) fn poll_timeout(&self) -> Option<Nanos> {
+        self.0
+            .iter()
+            .map(|announcement| announcement.repeat_at)
+            .min()
+    }
+}
+
+impl Connection {
+    /// A local address came, went, or changed its priority; other events are the connection's own.
+    pub fn handle_address_event(&mut self, now: Nanos, event: &pm::Event) {
+        if self.session.mode == Mode::Multipath {
+            self.manage(now, event);
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, now: Nanos, commands: &[Command]) {
+        for command in commands {
+            match *command {
+                Command::Announce { id, address } => self.announce(now, id, address),
+                Command::Remove { id, .. } => self.remove_address(id),
+                Command::OpenSubflow {
+                    local,
+                    local_id,
+                    remote,
+                    backup,
+                } => self.join_requests.push_back(JoinRequest {
+                    local,
+                    local_id,
+                    remote,
+                    backup,
+                }),
+                Command::CloseSubflow { subflow } => self.close_subflow(subflow),
+                Command::SetBackup { subflow, backup } => self.set_backup(subflow, backup),
+            }
+        }
+    }
+
+    fn announce(&mut self, now: Nanos, id: AddressId, address: IpAddr) {
+        let Some(keys) = self.session.keys() else {
+            return;
+        };
+        let address = SignalledAddress {
+            id,
+            address,
+            port: None,
+            truncated_hmac: Some(keys.address_hmac(id, address, None)),
+        };
+        self.say(MptcpOption::AddAddress(address));
+        let interval = self.longest_rto();
+        self.announcements.0.push(Announcement {
+            address,
+            tries_left: ANNOUNCEMENT_TRIES,
+            interval,
+            repeat_at: now + interval,
+        });
+    }
+
+    fn longest_rto(&self) -> Nanos {
+        let rtos = self.paths.iter().map(|path| path.subflow.rto());
+        rtos.max().unwrap_or(self.config.subflow.rto.initial)
+    }
+
+    /// Repeats what was not echoed, after twice the time each time.
+    pub(super) fn repeat_announcements(&mut self, now: Nanos) {
+        let mut due = Vec::new();
+        self.announcements.0.retain_mut(|announcement| {
+            if announcement.repeat_at > now {
+                return true;
+            }
+            due.push(announcement.address);
+            announcement.tries_left -= 1;
+            announcement.interval *= 2;
+            announcement.repeat_at = now + announcement.interval;
+            announcement.tries_left > 0
+        });
+        for address in due {
+            self.say(MptcpOption::AddAddress(address));
+        }
+    }
+
+    fn remove_address(&mut self, id: AddressId) {
+        self.announcements
+            .0
+            .retain(|announcement| announcement.address.id != id);
+        let mut ids = RemovedAddresses::new();
+        ids.push(id);
+        self.say(MptcpOption::RemoveAddress(ids));
+    }
+
+    /// Says an option on a path that works, the first if there is a choice.
+    fn say(&mut self, option: MptcpOption) {
+        let works = |path: &&mut super::Path| path.can_send() && !path.is_stale;
+        if let Some(path) = self.paths.iter_mut().find(works) {
+            path.signal(option);
+        }
+    }
+
+    fn close_subflow(&mut self, four: FourTuple) {
+        if let Some(path) = self.paths.iter_mut().find(|path| path.four == four) {
+            path.reset(ResetReason::UNSPECIFIED);
+        }
+    }
+
+    fn set_backup(&mut self, four: FourTuple, backup: bool) {
+        if let Some(path) = self.paths.iter_mut().find(|path| path.four == four) {
+            path.signals.is_backup_local = backup;
+            path.signal(MptcpOption::Priority { backup });
+        }
+    }
+
+    /// An announcement is echoed if its HMAC is right, and passed over in silence if not (section 3.4.1).
+    pub(super) fn take_announcement(
+        &mut self,
+        now: Nanos,
+        which: usize,
+        signalled: &SignalledAddress,
+    ) {
+        let SignalledAddress {
+            id,
+            address,
+            port,
+            truncated_hmac,
+        } = *signalled;
+        let Some(hmac) = truncated_hmac else {
+            self.announcements
+                .0
+                .retain(|announcement| announcement.address.id != id);
+            return;
+        };
+        let expected = self
+            .session
+            .keys()
+            .map(|keys| keys.peer_address_hmac(id, address, port));
+        if expected != Some(hmac) {
+            self.counters.refused_announcements += 1;
+            return;
+        }
+        self.note_fully_established(now);
+        self.paths[which].signal(MptcpOption::AddAddress(SignalledAddress {
+            truncated_hmac: None,
+            ..*signalled
+        }));
+        self.manage(now, &pm::Event::Announced { id, address, port });
+    }
+
+    /// The subflows to a removed address are closed; an ID that is not known means nothing (section 3.4.2).
+    pub(super) fn take_removal(&mut self, now: Nanos, ids: &[AddressId]) {
+        for &id in ids {
+            for path in self.paths.iter_mut().filter(|path| path.remote_id == id) {
+                path.reset(ResetReason::UNSPECIFIED);
+            }
+            self.manage(now, &pm::Event::Removed { id });
+        }
+    }
+
+    pub(super) fn refuse_join(&mut self, now: Nanos, request: &JoinRequest) {
+        let pair = request.pair();
+        self.manage(now, &pm::Event::OpenFailed { pair });
+    }
+}

@@ -1,0 +1,168 @@
+//! Which path carries what, and the segments that come of it.
+
+use super::path::Path;
+use super::session::PathOptions;
+use super::{Connection, Mode};
+use crate::cc::Window;
+use crate::pm::FourTuple;
+use crate::sched::{Decision, Range, Reason, SubflowView, View};
+use crate::subflow::{Chunk, Control};
+use crate::time::Nanos;
+use crate::wire::Segment;
+
+/// A segment, and the subflow it belongs to.
+pub type Transmit = (FourTuple, Segment);
+
+impl Connection {
+    /// The next segment to be sent now, if there is one.
+    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Transmit> {
+        self.advance_close();
+        self.schedule(now);
+        let count = self.paths.len();
+        for step in 0..count {
+            let which = (self.next_to_transmit + step) % count;
+            if let Some(segment) = self.transmit(now, which) {
+                self.next_to_transmit = which;
+                return Some((self.paths[which].four, segment));
+            }
+        }
+        self.reap_closed(now);
+        None
+    }
+
+    fn transmit(&mut self, now: Nanos, which: usize) -> Option<Segment> {
+        let receive_window = self.receive.window_bytes();
+        let path = &mut self.paths[which];
+        let mut control = Control::new(self.congestion_control.as_mut(), &mut self.windows, which);
+        let mut options = PathOptions {
+            session: &mut self.session,
+            signals: &mut path.signals,
+        };
+        path.subflow
+            .poll_transmit(now, receive_window, &mut control, &mut options)
+    }
+
+    /// Asks the scheduler until it has nothing to say.
+    fn schedule(&mut self, now: Nanos) {
+        if !std::mem::take(&mut self.is_schedulable) || self.session.mode == Mode::Negotiating {
+            return;
+        }
+        self.note_views();
+        while let Some((reason, head)) = self.question() {
+            let decision = self.ask(now, reason, head);
+            match decision {
+                Decision::Assign { subflow, bytes } => {
+                    let len = head.len.min(u64::from(bytes));
+                    self.assign(subflow, Range { len, ..head }, reason);
+                }
+                Decision::AssignRange { subflow, range } => self.assign(subflow, range, reason),
+                Decision::Penalize { subflow } => self.penalize(subflow),
+                Decision::Wait => break,
+            }
+        }
+    }
+
+    /// What the scheduler is asked, if there is anything to ask.
+    fn question(&mut self) -> Option<(Reason, Range)> {
+        while let Some(range) = self.reinjections.front() {
+            let part = self.send.unacked_part(range);
+            if part.len > 0 {
+                return Some((Reason::Reinject, part));
+            }
+            self.reinjections.pop();
+        }
+        let unassigned = self.send.written() - self.send.assigned();
+        let room = self.send_edge.saturating_sub(self.send.assigned());
+        let oldest = Range {
+            start: self.send.acked(),
+            len: self.send.assigned() - self.send.acked(),
+        };
+        let new = Range {
+            start: self.send.assigned(),
+            len: unassigned.min(room),
+        };
+        match (unassigned, room) {
+            (0, _) if self.send.free_bytes() == 0 => Some((Reason::BufferBlocked, oldest)),
+            (0, _) => None,
+            (_, 0) => Some((Reason::WindowBlocked, oldest)),
+            _ => Some((Reason::NewData, new)),
+        }
+    }
+
+    fn ask(&mut self, now: Nanos, reason: Reason, head: Range) -> Decision {
+        for (view, path) in self.views.iter_mut().zip(&self.paths) {
+            view.has_carried_head = reason != Reason::NewData && path.holds(head);
+        }
+        let view = View {
+            now,
+            reason,
+            subflows: &self.views,
+            head,
+            acked_bytes: self.send.acked(),
+            written_bytes: self.send.written(),
+            assigned_bytes: self.send.assigned(),
+            window_bytes: self.send_edge.saturating_sub(self.send.acked()),
+        };
+        self.scheduler.next(&view)
+    }
+
+    fn assign(&mut self, which: usize, range: Range, reason: Reason) {
+        let range = self.send.unacked_part(range);
+        let new_bytes = (range.start + range.len).saturating_sub(self.send.assigned());
+        self.send.assign(new_bytes);
+        self.counters.reinjected_bytes += range.len - new_bytes;
+        if reason == Reason::Reinject {
+            self.reinjections.discard(range);
+        }
+        let payload = self.send.slice(range);
+        self.paths[which].subflow.push(Chunk {
+            offset: range.start,
+            payload,
+        });
+        self.views[which] = view_of(&self.paths[which], &self.windows[which]);
+    }
+
+    /// The window of a path that holds up the others is halved (Raiciu et al., NSDI 2012, section 4.2).
+    fn penalize(&mut self, which: usize) {
+        let window = &mut self.windows[which];
+        let floor = f64::from(window.mss_bytes);
+        if !window.in_slow_start() {
+            window.ssthresh_bytes = (window.ssthresh_bytes / 2.0).max(2.0 * floor);
+        }
+        window.cwnd_bytes = (window.cwnd_bytes / 2.0).max(floor);
+        self.counters.penalizations += 1;
+        self.views[which] = view_of(&self.paths[which], &self.windows[which]);
+    }
+
+    fn note_views(&mut self) {
+        self.views.clear();
+        let paths = self.paths.iter().zip(&self.windows);
+        self.views
+            .extend(paths.map(|(path, window)| view_of(path, window)));
+    }
+}
+
+fn view_of(path: &Path, window: &Window) -> SubflowView {
+    let subflow = &path.subflow;
+    SubflowView {
+        id: path.id,
+        is_usable: path.can_send(),
+        is_backup: path.is_backup(),
+        is_stale: path.is_stale,
+        in_loss: subflow.in_loss(),
+        is_open: !window.in_recovery,
+        srtt: window.srtt.unwrap_or(0),
+        rttvar: subflow.rttvar(),
+        min_rtt: window.min_rtt.unwrap_or(0),
+        max_srtt: path.max_srtt,
+        mss_bytes: window.mss_bytes,
+        cwnd_bytes: window.cwnd_bytes as u32,
+        ssthresh_bytes: window.ssthresh_bytes as u32,
+        in_flight_bytes: window.in_flight_bytes,
+        queued_bytes: subflow.queued_bytes(),
+        unacked_bytes: subflow.unacked_bytes(),
+        buffer_bytes: subflow.buffer_bytes(),
+        pacing_rate: subflow.pacing_rate(window),
+        has_carried_head: false,
+    }
+}
