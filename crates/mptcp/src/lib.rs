@@ -4,6 +4,7 @@
 //! arguments. The parts, from the wire upwards:
 //!
 //! - [`wire`]: packets as bytes and as values.
+//! - [`endpoint`]: all connections of a host.
 //! - [`connection`]: a Multipath TCP connection.
 //! - [`subflow`]: one TCP connection.
 //! - [`cc`], [`sched`], [`pm`]: congestion controls, packet schedulers, path managers, one file each.
@@ -11,6 +12,7 @@
 
 pub mod cc;
 pub mod connection;
+pub mod endpoint;
 pub mod payload;
 pub mod pm;
 pub mod sched;

@@ -209,7 +209,8 @@ impl Connection {
         }
     }
 
-    pub(super) fn refuse_join(&mut self, now: Nanos, request: &JoinRequest) {
+    /// A join that was asked for cannot even be tried.
+    pub fn refuse_join(&mut self, now: Nanos, request: &JoinRequest) {
         let pair = request.pair();
         self.manage(now, &pm::Event::OpenFailed { pair });
     }
