@@ -311,6 +311,7 @@ impl Endpoint {
             source: four.local.ip(),
             destination: four.remote.ip(),
             ecn: Ecn::NotCapable,
+            via: Default::default(),
             segment: Segment {
                 source_port: four.local.port(),
                 destination_port: four.remote.port(),
@@ -426,6 +427,7 @@ impl Endpoint {
                     source: four.local.ip(),
                     destination: four.remote.ip(),
                     ecn: Ecn::NotCapable,
+                    via: Default::default(),
                     segment,
                 });
             }

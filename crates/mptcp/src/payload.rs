@@ -13,6 +13,9 @@ pub struct Payload(Rope);
 /// The longest payload in bytes.
 pub const MAX_LEN: usize = u32::MAX as usize;
 
+/// Bytes of a stream that are worked out at once.
+const STREAM_CHUNK_LEN: usize = 512;
+
 #[derive(Clone, Debug)]
 enum Rope {
     One(Piece),
@@ -53,12 +56,19 @@ impl Payload {
     /// There are more.
     pub fn literal(bytes: impl Into<Arc<[u8]>>) -> Self {
         let bytes = bytes.into();
-        let len = u32::try_from(bytes.len()).expect("at most MAX_LEN bytes");
-        Self(Rope::One(Piece::Literal {
-            bytes,
-            start: 0,
-            len,
-        }))
+        let all = 0..bytes.len();
+        Self::shared(bytes, all)
+    }
+
+    /// The bytes of a range of memory, which are not copied.
+    ///
+    /// # Panics
+    /// The range does not lie within, or ends beyond [`MAX_LEN`].
+    pub fn shared(bytes: Arc<[u8]>, range: Range<usize>) -> Self {
+        let len = bytes[range.clone()].len() as u32;
+        assert!(range.end <= MAX_LEN, "at most MAX_LEN bytes");
+        let start = range.start as u32;
+        Self(Rope::One(Piece::Literal { bytes, start, len }))
     }
 
     /// How many bytes.
@@ -118,19 +128,31 @@ impl Payload {
     /// # Panics
     /// `to` is not [`Payload::len`] bytes long.
     pub fn copy_to(&self, to: &mut [u8]) {
-        let mut rest = to;
+        assert_eq!(to.len(), self.len() as usize, "as long as the payload");
+        let mut done = 0;
+        self.for_each_chunk(|chunk| {
+            to[done..done + chunk.len()].copy_from_slice(chunk);
+            done += chunk.len();
+        });
+    }
+
+    /// Calls `take` with all bytes, part after part. What stands in memory is not copied.
+    pub fn for_each_chunk(&self, mut take: impl FnMut(&[u8])) {
         for piece in self.pieces() {
-            let (now, later) = rest.split_at_mut(piece.len() as usize);
-            piece.copy_to(now);
-            rest = later;
+            piece.for_each_chunk(&mut take);
         }
-        assert!(rest.is_empty(), "longer than the payload");
+    }
+
+    /// Appends all bytes to `to`.
+    pub fn append_to(&self, to: &mut Vec<u8>) {
+        to.reserve(self.len() as usize);
+        self.for_each_chunk(|chunk| to.extend_from_slice(chunk));
     }
 
     /// All bytes, copied.
     pub fn to_vec(&self) -> Vec<u8> {
-        let mut bytes = vec![0; self.len() as usize];
-        self.copy_to(&mut bytes);
+        let mut bytes = Vec::new();
+        self.append_to(&mut bytes);
         bytes
     }
 
@@ -254,11 +276,18 @@ impl Piece {
         }
     }
 
-    fn copy_to(&self, to: &mut [u8]) {
+    fn for_each_chunk(&self, take: &mut impl FnMut(&[u8])) {
         match self {
-            Self::Stream { offset, seed, .. } => fill_from_stream(*seed, *offset, to),
+            Self::Stream { offset, seed, len } => {
+                let mut chunk = [0; STREAM_CHUNK_LEN];
+                for done in (0..*len).step_by(STREAM_CHUNK_LEN) {
+                    let chunk = &mut chunk[..STREAM_CHUNK_LEN.min((len - done) as usize)];
+                    fill_from_stream(*seed, offset + u64::from(done), chunk);
+                    take(chunk);
+                }
+            }
             Self::Literal { bytes, start, len } => {
-                to.copy_from_slice(&bytes[*start as usize..(*start + *len) as usize]);
+                take(&bytes[*start as usize..(*start + *len) as usize]);
             }
         }
     }

@@ -8,7 +8,8 @@ use crate::pm::{self, FourTuple, Role};
 use crate::subflow::Arrival;
 use crate::time::Nanos;
 use crate::wire::{
-    Capable, DataNumber, Dss, Flags, Join as JoinOption, Mapping, MptcpOption, ResetReason, Segment,
+    Capable, DataNumber, Dss, Flags, InitialMapping, Join as JoinOption, Mapping, MptcpOption,
+    ResetReason, Segment,
 };
 
 impl Connection {
@@ -245,10 +246,8 @@ impl Connection {
         match option {
             MptcpOption::Dss(dss) => self.take_dss(now, which, dss),
             MptcpOption::Capable(Capable::Ack {
-                data_len: Some(len),
-                checksum,
-                ..
-            }) => self.take_capable_data(which, *len, *checksum),
+                data: Some(data), ..
+            }) => self.take_capable_data(which, *data),
             MptcpOption::AddAddress(address) => self.take_announcement(now, which, address),
             MptcpOption::RemoveAddress(ids) => self.take_removal(now, ids),
             MptcpOption::Priority { backup } => self.paths[which].is_backup_remote = *backup,
@@ -305,15 +304,15 @@ impl Connection {
         }
     }
 
-    fn take_capable_data(&mut self, which: usize, len: u16, checksum: Option<u16>) {
+    fn take_capable_data(&mut self, which: usize, data: InitialMapping) {
         let Some(first) = self.session.remote_data_seq(0) else {
             return;
         };
         let mapping = Mapping {
             data_seq: DataNumber::Long(first),
             subflow_seq: 1,
-            len,
-            checksum,
+            len: data.len,
+            checksum: data.checksum,
         };
         self.session.has_seen_dss = true;
         self.add_mapping(which, &mapping, false);
@@ -348,7 +347,7 @@ impl Connection {
             path.reset(ResetReason::MIDDLEBOX);
             return;
         }
-        let data_seq = self.session.remote_data_seq(offset).unwrap_or_default().0;
+        let data_seq = self.session.remote_data_seq(offset).unwrap_or_default();
         let checksum = mapping.checksum.filter(|_| self.session.uses_checksums);
         path.mappings.add(ReceivedMapping {
             position: path.mappings.position_of(mapping.subflow_seq),

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::payload::Payload;
 use crate::seq::DataSeq;
+use crate::wire::checksum::Sum;
 
 /// How many mappings may wait for their data. A peer needs no more than one for each segment of a window.
 const MAX_WAITING: usize = 8192;
@@ -27,7 +28,7 @@ pub(super) struct ReceivedMapping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MappedChecksum {
     /// The full number of the first byte.
-    pub(super) data_seq: u64,
+    pub(super) data_seq: DataSeq,
     /// The relative number as it was sent.
     pub(super) subflow_seq: u32,
     /// The length as it was sent, DATA_FIN included.
@@ -187,8 +188,9 @@ impl ReceivedMapping {
 
 impl MappedChecksum {
     fn is_right(&self, payload: &Payload) -> bool {
-        let sum = crate::wire::dss_checksum(self.data_seq, self.subflow_seq, self.len, payload);
-        sum == self.value
+        let mut sum = Sum::of_mapping(self.data_seq, self.subflow_seq, self.len);
+        sum.add_payload(payload);
+        sum.checksum() == self.value
     }
 }
 

@@ -3,12 +3,14 @@
 use super::fin::Fins;
 use super::keys::{self, Keys, Nonces};
 use super::path::{Join, PathSignals};
+use crate::payload::Payload;
 use crate::pm::Role;
 use crate::seq::DataSeq;
 use crate::subflow::{Options, Outgoing, SegmentKind};
+use crate::wire::checksum::Sum;
 use crate::wire::{
-    Capable, DataNumber, Dss, Join as JoinOption, Key, Mapping, MptcpOption, MptcpOptions, Token,
-    dss_checksum,
+    Capable, DataNumber, Dss, InitialMapping, Join as JoinOption, Key, Mapping, MptcpOption,
+    MptcpOptions, Token,
 };
 
 /// Bytes of options, padding included, that a data segment has: a DSS with a short DATA_ACK, with or without checksum.
@@ -158,18 +160,16 @@ impl Session {
     }
 
     fn capable_ack(&self, remote: Remote, data: Option<&Outgoing<'_>>) -> MptcpOption {
-        let data_len = data.map(|outgoing| outgoing.payload.len() as u16);
-        let sum = data.filter(|_| self.uses_checksums).map(|outgoing| {
-            let len = outgoing.payload.len() as u16;
-            dss_checksum(self.data_seq(0).0, 1, len, outgoing.payload)
+        let data = data.map(|outgoing| InitialMapping {
+            len: outgoing.payload.len() as u16,
+            checksum: self.checksum(self.data_seq(0), 1, outgoing.payload),
         });
         MptcpOption::Capable(Capable::Ack {
             version: 1,
             flags: self.capable_flags(),
             sender_key: self.local_key,
             receiver_key: remote.key,
-            data_len,
-            checksum: sum,
+            data,
         })
     }
 
@@ -185,30 +185,34 @@ impl Session {
         let data_seq = self.data_seq(offset);
         let len = outgoing.payload.len() as u16;
         let subflow_seq = outgoing.subflow_seq;
-        let checksum = self
-            .uses_checksums
-            .then(|| dss_checksum(data_seq.0, subflow_seq, len, outgoing.payload));
         Mapping {
             data_seq: DataNumber::Long(data_seq),
             subflow_seq,
             len,
-            checksum,
+            checksum: self.checksum(data_seq, subflow_seq, outgoing.payload),
         }
     }
 
     /// A mapping of nothing but our DATA_FIN (section 3.3.3).
     fn fin_mapping(&self, fin: u64) -> Mapping {
         let data_seq = self.data_seq(fin);
-        let no_data = crate::payload::Payload::EMPTY;
-        let checksum = self
-            .uses_checksums
-            .then(|| dss_checksum(data_seq.0, 0, 1, &no_data));
         Mapping {
             data_seq: DataNumber::Long(data_seq),
             subflow_seq: 0,
             len: 1,
-            checksum,
+            checksum: self
+                .uses_checksums
+                .then(|| Sum::of_mapping(data_seq, 0, 1).checksum()),
         }
+    }
+
+    /// The checksum of a mapping without DATA_FIN, if checksums are used (section 3.3.1).
+    fn checksum(&self, data_seq: DataSeq, subflow_seq: u32, payload: &Payload) -> Option<u16> {
+        self.uses_checksums.then(|| {
+            let mut sum = Sum::of_mapping(data_seq, subflow_seq, payload.len() as u16);
+            sum.add_payload(payload);
+            sum.checksum()
+        })
     }
 }
 

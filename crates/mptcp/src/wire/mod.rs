@@ -1,22 +1,30 @@
 //! Packets as values, and their bytes.
 
+pub mod checksum;
+mod error;
+mod fields;
+mod ip;
 mod mptcp_option;
+mod mptcp_v0;
+mod options;
 mod packet;
 mod segment;
+mod tcp;
+mod tcp_options;
+mod udp;
 
+pub use error::{Header, ParseError};
+pub use ip::{Ecn, Hops, Ipv4View, Ipv6View};
 pub use mptcp_option::{
-    AddressId, Capable, DataNumber, Dss, Join, Key, Mapping, MptcpOption, MptcpOptions, Nonce,
-    RemovedAddresses, ResetReason, SignalledAddress, Token,
+    AddressId, Capable, DataNumber, Dss, InitialMapping, Join, KIND, Key, Mapping, MptcpOption,
+    MptcpOptions, Nonce, OptionError, RemovedAddresses, ResetReason, SignalledAddress, Token,
 };
-pub use packet::{Ecn, Packet};
-pub use segment::{Flags, MAX_OPTIONS_LEN, SackBlock, SackBlocks, Segment, TcpOptions, Timestamps};
-
-/// Temporary.
-pub fn dss_checksum(
-    _data_seq: u64,
-    _subflow_seq: u32,
-    _len: u16,
-    _payload: &crate::payload::Payload,
-) -> u16 {
-    0
-}
+pub use mptcp_v0::MptcpOptionV0;
+pub use options::OptionsIter;
+pub use packet::Packet;
+pub use segment::{Flags, Segment};
+pub use tcp::{TCP_PROTOCOL, TcpView};
+pub use tcp_options::{
+    IgnoredOptions, MAX_OPTIONS_LEN, OptionBytes, SackBlock, SackBlocks, TcpOptions, Timestamps,
+};
+pub use udp::{UDP_PROTOCOL, UdpPacket, UdpView};

@@ -1,19 +1,16 @@
 //! A TCP segment (RFC 9293, section 3.1) with the options in use.
 
 use std::fmt;
-use std::ops::{BitOr, BitOrAssign};
+use std::net::IpAddr;
+use std::ops::{BitOr, BitOrAssign, Range};
+use std::sync::Arc;
 
-use arrayvec::ArrayVec;
-
-use super::MptcpOptions;
+use super::checksum::Sum;
+use super::error::{Header, ParseError};
+use super::tcp::{TCP_HEADER_LEN, TCP_PROTOCOL, TcpView};
+use super::tcp_options::{IgnoredOptions, MAX_OPTIONS_LEN, TcpOptions};
 use crate::payload::Payload;
 use crate::seq::SeqNr;
-
-/// Bytes of a TCP header without options.
-const HEADER_LEN: usize = 20;
-
-/// The option space of a segment in bytes.
-pub const MAX_OPTIONS_LEN: usize = 40;
 
 /// The control bits of a segment.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -70,65 +67,6 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// The timestamps option (RFC 7323, section 3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timestamps {
-    /// TSval.
-    pub value: u32,
-    /// TSecr.
-    pub echo: u32,
-}
-
-/// Received bytes `start..end` (RFC 2018, section 3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SackBlock {
-    /// The first number of the block.
-    pub start: SeqNr,
-    /// The first number after it.
-    pub end: SeqNr,
-}
-
-/// As many blocks as the option space can hold.
-pub type SackBlocks = ArrayVec<SackBlock, 4>;
-
-/// The options of a segment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TcpOptions {
-    /// Maximum segment size in bytes (RFC 9293, section 3.7.1).
-    pub mss: Option<u16>,
-    /// Shift count of the window (RFC 7323, section 2.2), as received.
-    pub window_scale: Option<u8>,
-    /// Whether the sender can take selective acknowledgments (RFC 2018, section 2).
-    pub sack_permitted: bool,
-    /// Timestamps.
-    pub timestamps: Option<Timestamps>,
-    /// Selective acknowledgments; a first block at or below the acknowledgment, or within the second, is a duplicate's (RFC 2883).
-    pub sack: SackBlocks,
-    /// Options of Multipath TCP.
-    pub mptcp: MptcpOptions,
-}
-
-impl TcpOptions {
-    /// Bytes they take, padding included, if they are laid out as we do: the order of the fields, timestamps and SACK aligned
-    /// to four bytes.
-    pub fn wire_len(&self) -> usize {
-        let mss: usize = if self.mss.is_some() { 4 } else { 0 };
-        let window_scale = if self.window_scale.is_some() { 4 } else { 0 };
-        let timestamps = if self.timestamps.is_some() { 12 } else { 0 };
-        // With timestamps, the two bytes of SACK-permitted stand in the place of their padding.
-        let sack_permitted = match (self.sack_permitted, self.timestamps) {
-            (true, None) => 4,
-            _ => 0,
-        };
-        let sack = match self.sack.len() {
-            0 => 0,
-            blocks => 4 + 8 * blocks,
-        };
-        let mptcp: usize = self.mptcp.iter().map(|option| option.wire_len()).sum();
-        (mss + window_scale + timestamps + sack_permitted + sack + mptcp).next_multiple_of(4)
-    }
-}
-
 /// A TCP segment. It is a value of fixed size: only [`Payload`] can refer to memory elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
@@ -166,10 +104,85 @@ impl Segment {
     /// Bytes of header, options and payload.
     ///
     /// # Panics
-    /// The options take more than [`MAX_OPTIONS_LEN`] bytes, which is a mistake of who built the segment.
+    /// The options take more than [`MAX_OPTIONS_LEN`] bytes, which is a mistake of who built the
+    /// segment.
     pub fn wire_len(&self) -> usize {
         let options = self.options.wire_len();
         assert!(options <= MAX_OPTIONS_LEN, "{options} bytes of options");
-        HEADER_LEN + options + self.payload.len() as usize
+        TCP_HEADER_LEN + options + self.payload.len() as usize
+    }
+
+    /// Reads the segment that stands in that range of `bytes`; its payload is a part of them, not a copy. The urgent pointer
+    /// and reserved bits are not kept.
+    ///
+    /// # Errors
+    /// There is no whole header, or the checksum is not that of a segment between these two.
+    ///
+    /// # Panics
+    /// The range does not lie within.
+    pub fn parse(
+        bytes: &Arc<[u8]>,
+        range: Range<usize>,
+        source: IpAddr,
+        destination: IpAddr,
+    ) -> Result<(Self, IgnoredOptions), ParseError> {
+        let segment = &bytes[range.clone()];
+        let view = TcpView::new(segment)?;
+        let mut sum = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, segment.len());
+        sum.add_bytes(segment);
+        if !sum.is_right() {
+            return Err(ParseError::Checksum {
+                header: Header::Tcp,
+            });
+        }
+        let payload = range.start + view.header_len()..range.end;
+        Ok(Self::of_view(
+            &view,
+            Payload::shared(Arc::clone(bytes), payload),
+        ))
+    }
+
+    fn of_view(view: &TcpView<'_>, payload: Payload) -> (Self, IgnoredOptions) {
+        let (options, ignored) = TcpOptions::parse(view.options());
+        let segment = Self {
+            source_port: view.source_port(),
+            destination_port: view.destination_port(),
+            seq: view.seq(),
+            ack: view.ack(),
+            flags: view.flags(),
+            window: view.window(),
+            options,
+            payload,
+        };
+        (segment, ignored)
+    }
+
+    /// Appends the segment's bytes, with the checksum of a segment between these two.
+    ///
+    /// # Panics
+    /// The options take more than [`MAX_OPTIONS_LEN`] bytes.
+    pub fn emit(&self, source: IpAddr, destination: IpAddr, to: &mut Vec<u8>) {
+        let start = to.len();
+        let options = self.options.emit();
+        to.extend_from_slice(&self.header(options.len()));
+        to.extend_from_slice(&options);
+        self.payload.append_to(to);
+        let segment = &mut to[start..];
+        let mut sum = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, segment.len());
+        sum.add_bytes(segment);
+        segment[16..18].copy_from_slice(&sum.checksum().to_be_bytes());
+    }
+
+    /// The fixed part of the header, its checksum zero.
+    fn header(&self, options_len: usize) -> [u8; TCP_HEADER_LEN] {
+        let mut header = [0; TCP_HEADER_LEN];
+        header[0..2].copy_from_slice(&self.source_port.to_be_bytes());
+        header[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
+        header[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
+        header[8..12].copy_from_slice(&self.ack.0.to_be_bytes());
+        header[12] = ((TCP_HEADER_LEN + options_len) / 4 << 4) as u8;
+        header[13] = self.flags.0;
+        header[14..16].copy_from_slice(&self.window.to_be_bytes());
+        header
     }
 }

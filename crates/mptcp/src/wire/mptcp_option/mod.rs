@@ -1,10 +1,59 @@
 //! The options of Multipath TCP as values (RFC 8684, sections 3 and 8.1).
 
+mod emit;
+mod parse;
+
 use std::net::IpAddr;
 
 use arrayvec::ArrayVec;
 
 use crate::seq::DataSeq;
+
+pub(super) use emit::{backup_bit, put_address, put_reserved_and, put_subtype};
+pub(super) use parse::{
+    closed, complete, data_sequence_signal, failed, join, removed_addresses, split_subtype,
+};
+
+/// The kind of all of them among the options of TCP.
+pub const KIND: u8 = 30;
+
+/// The subtypes (RFC 8684, section 7.2).
+pub(super) mod subtype {
+    pub const CAPABLE: u8 = 0;
+    pub const JOIN: u8 = 1;
+    pub const DSS: u8 = 2;
+    pub const ADD_ADDRESS: u8 = 3;
+    pub const REMOVE_ADDRESS: u8 = 4;
+    pub const PRIORITY: u8 = 5;
+    pub const FAIL: u8 = 6;
+    pub const FAST_CLOSE: u8 = 7;
+    pub const RESET: u8 = 8;
+}
+
+/// Flag B of MP_JOIN and MP_PRIO: a backup subflow.
+pub(super) const BACKUP: u8 = 0x01;
+/// Flag E of ADD_ADDR: the answer to one.
+const ECHO: u8 = 0x01;
+
+/// Flags of a DSS (RFC 8684, section 3.3).
+mod dss {
+    pub const ACK_PRESENT: u8 = 0x01;
+    pub const ACK_LONG: u8 = 0x02;
+    pub const MAPPING_PRESENT: u8 = 0x04;
+    pub const SEQ_LONG: u8 = 0x08;
+    pub const FIN: u8 = 0x10;
+}
+
+/// Why an option is ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionError {
+    /// The kind or the subtype is not known.
+    Unknown,
+    /// It has not the length or form of its kind or subtype.
+    Malformed,
+    /// It stands where there was enough of its kind before.
+    Surplus,
+}
 
 /// A key of a connection (RFC 8684, section 3.1).
 pub type Key = u64;
@@ -19,7 +68,7 @@ pub type AddressId = u8;
 pub type MptcpOptions = ArrayVec<MptcpOption, 3>;
 
 /// IDs of a REMOVE_ADDR; more do not fit into a segment's options.
-pub type RemovedAddresses = ArrayVec<AddressId, 36>;
+pub type RemovedAddresses = ArrayVec<AddressId, 37>;
 
 /// An option of Multipath TCP, version 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,11 +131,18 @@ pub enum Capable {
         sender_key: Key,
         /// The key of who accepts.
         receiver_key: Key,
-        /// With data: how many bytes are mapped, from the first of the connection on.
-        data_len: Option<u16>,
-        /// Their checksum, only with data.
-        checksum: Option<u16>,
+        /// What the data of the segment is, if there is any.
+        data: Option<InitialMapping>,
     },
+}
+
+/// Which data MP_CAPABLE maps: the first of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InitialMapping {
+    /// How many bytes.
+    pub len: u16,
+    /// The checksum over the mapping, if the connection uses them.
+    pub checksum: Option<u16>,
 }
 
 impl Capable {
@@ -211,25 +267,42 @@ impl MptcpOption {
     /// Bytes of the option, without padding.
     pub fn wire_len(&self) -> usize {
         match self {
-            Self::Capable(Capable::Syn { .. }) | Self::Reset(_) => 4,
-            Self::Capable(Capable::SynAck { .. }) => 12,
-            Self::Capable(Capable::Ack {
-                data_len, checksum, ..
-            }) => 20 + two_if(data_len.is_some()) + two_if(checksum.is_some()),
-            Self::Join(Join::Syn { .. }) => 12,
-            Self::Join(Join::SynAck { .. }) => 16,
-            Self::Join(Join::Ack { .. }) => 24,
+            Self::Capable(capable) => capable.wire_len(),
+            Self::Join(join) => join.wire_len(),
             Self::Dss(dss) => dss.wire_len(),
             Self::AddAddress(address) => address.wire_len(),
             Self::RemoveAddress(ids) => 3 + ids.len(),
             Self::Priority { .. } => 3,
             Self::Fail { .. } | Self::FastClose { .. } => 12,
+            Self::Reset(_) => 4,
+        }
+    }
+}
+
+impl Capable {
+    fn wire_len(&self) -> usize {
+        match self {
+            Self::Syn { .. } => 4,
+            Self::SynAck { .. } => 12,
+            Self::Ack { data, .. } => {
+                20 + data.map_or(0, |data| 2 + two_if(data.checksum.is_some()))
+            }
+        }
+    }
+}
+
+impl Join {
+    pub(super) fn wire_len(&self) -> usize {
+        match self {
+            Self::Syn { .. } => 12,
+            Self::SynAck { .. } => 16,
+            Self::Ack { .. } => 24,
         }
     }
 }
 
 impl Dss {
-    fn wire_len(&self) -> usize {
+    pub(super) fn wire_len(&self) -> usize {
         let data_ack = self.data_ack.map_or(0, DataNumber::wire_len);
         let mapping = self.mapping.map_or(0, |mapping| {
             mapping.data_seq.wire_len() + 6 + two_if(mapping.checksum.is_some())
