@@ -6,6 +6,9 @@
 mod comparison;
 mod congestion;
 mod family;
+mod scheduling;
+#[path = "../views/mod.rs"]
+mod views;
 
 use std::panic::catch_unwind;
 use std::process::ExitCode;
@@ -14,22 +17,13 @@ use comparison::differences;
 use family::{Family, Vector, longest_prefix};
 
 /// The tables of all files.
-const TABLES: &[&[Family]] = &[congestion::FAMILIES];
+const TABLES: &[&[Family]] = &[congestion::FAMILIES, scheduling::FAMILIES];
 
 /// Families whose vectors cannot be run yet, and why.
 const PENDING: &[(&str, &str)] = &[
     ("paths", "there is no path selection yet"),
     ("ecmp", "the simulator does not route yet"),
     // Tables that other branches add.
-    ("minrtt", "not merged yet"),
-    ("penal", "not merged yet"),
-    ("mainline", "not merged yet"),
-    ("rr", "not merged yet"),
-    ("redundant", "not merged yet"),
-    ("blest", "not merged yet"),
-    ("ecf", "not merged yet"),
-    ("wrr", "not merged yet"),
-    ("lamps", "not merged yet"),
     ("pm", "not merged yet"),
     ("fail", "not merged yet"),
     ("rto", "not merged yet"),
