@@ -104,7 +104,6 @@ impl Connection {
         self.views.clear();
         self.is_schedulable = true;
         self.congestion_control.subflow_removed(which);
-        self.scheduler.subflow_removed(path.id);
         self.counters.add_closed(path.subflow.counters());
         for chunk in path.subflow.unacked().chain(path.subflow.queued()) {
             self.reinjections

@@ -451,11 +451,8 @@ impl Connection {
             self.acknowledge_plain(which);
         }
         self.note_timeouts(now, which);
-        let path = &mut self.paths[which];
+        let path = &self.paths[which];
         self.windows[which].is_usable = path.can_send() && !path.is_stale;
-        if let Some(srtt) = self.windows[which].srtt {
-            path.max_srtt = path.max_srtt.max(srtt);
-        }
         self.advance_close();
     }
 

@@ -7,7 +7,7 @@ use super::mappings::Mappings;
 use crate::pm::FourTuple;
 use crate::sched::Range;
 use crate::seq::DataSeq;
-use crate::subflow::{State, Subflow};
+use crate::subflow::{Chunk, State, Subflow};
 use crate::time::Nanos;
 use crate::wire::{AddressId, MptcpOption, ResetReason, Token};
 
@@ -76,8 +76,6 @@ pub(super) struct Path {
     pub(super) seen_backoff: u32,
     /// Looks in a row at which nothing had arrived on it.
     pub(super) silent_checks: u32,
-    /// The largest smoothed round-trip time so far.
-    pub(super) max_srtt: Nanos,
 }
 
 impl Path {
@@ -102,7 +100,6 @@ impl Path {
             last_data_at: 0,
             seen_backoff: 0,
             silent_checks: 0,
-            max_srtt: 0,
         }
     }
 
@@ -131,11 +128,14 @@ impl Path {
 
     /// Whether the first byte of a range was sent on it, or waits in its queue, and is not acknowledged there.
     pub(super) fn holds(&self, range: Range) -> bool {
+        self.end_of_chunk_with(range.start).is_some()
+    }
+
+    /// Where the data ends that it was given together with that byte of the stream.
+    pub(super) fn end_of_chunk_with(&self, offset: u64) -> Option<u64> {
         let mut chunks = self.subflow.unacked().chain(self.subflow.queued());
-        chunks.any(|chunk| {
-            let end = chunk.offset + u64::from(chunk.payload.len());
-            chunk.offset <= range.start && range.start < end
-        })
+        let found = chunks.find(|chunk| chunk.offset <= offset && offset < chunk.end());
+        found.map(Chunk::end)
     }
 }
 

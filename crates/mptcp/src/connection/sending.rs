@@ -5,7 +5,7 @@ use super::session::PathOptions;
 use super::{Connection, Mode};
 use crate::cc::Window;
 use crate::pm::FourTuple;
-use crate::sched::{Decision, Range, Reason, SubflowView, View};
+use crate::sched::{Decision, Range, Reason, SubflowView, View, penalized};
 use crate::subflow::{Chunk, Control};
 use crate::time::Nanos;
 use crate::wire::Segment;
@@ -73,20 +73,38 @@ impl Connection {
         }
         let unassigned = self.send.written() - self.send.assigned();
         let room = self.send_edge.saturating_sub(self.send.assigned());
-        let oldest = Range {
-            start: self.send.acked(),
-            len: self.send.assigned() - self.send.acked(),
-        };
+        let is_full = self.send.free_bytes() == 0;
         let new = Range {
             start: self.send.assigned(),
             len: unassigned.min(room),
         };
-        match (unassigned, room) {
-            (0, _) if self.send.free_bytes() == 0 => Some((Reason::BufferBlocked, oldest)),
-            (0, _) => None,
-            (_, 0) => Some((Reason::WindowBlocked, oldest)),
-            _ => Some((Reason::NewData, new)),
+        let least = unassigned.min(u64::from(self.smallest_segment_bytes()));
+        match self.oldest_unacked() {
+            _ if unassigned > 0 && room >= least => Some((Reason::NewData, new)),
+            None if new.len > 0 => Some((Reason::NewData, new)),
+            oldest if unassigned > 0 => oldest.map(|range| (Reason::WindowBlocked, range)),
+            oldest if is_full => oldest.map(|range| (Reason::BufferBlocked, range)),
+            oldest => oldest.map(|range| (Reason::NothingNew, range)),
         }
+    }
+
+    fn smallest_segment_bytes(&self) -> u32 {
+        let sizes = self.windows.iter().map(|window| window.mss_bytes);
+        sizes.min().unwrap_or(1)
+    }
+
+    /// The first data that was given to a path and not acknowledged, as long as the same paths have it.
+    fn oldest_unacked(&self) -> Option<Range> {
+        let start = self.send.acked();
+        let ends = self
+            .paths
+            .iter()
+            .filter_map(|path| path.end_of_chunk_with(start));
+        let end = ends.min().unwrap_or(self.send.assigned());
+        (end > start).then_some(Range {
+            start,
+            len: end - start,
+        })
     }
 
     fn ask(&mut self, now: Nanos, reason: Reason, head: Range) -> Decision {
@@ -125,11 +143,15 @@ impl Connection {
     /// The window of a path that holds up the others is halved (Raiciu et al., NSDI 2012, section 4.2).
     fn penalize(&mut self, which: usize) {
         let window = &mut self.windows[which];
-        let floor = f64::from(window.mss_bytes);
-        if !window.in_slow_start() {
-            window.ssthresh_bytes = (window.ssthresh_bytes / 2.0).max(2.0 * floor);
+        let mss = f64::from(window.mss_bytes);
+        let (cwnd, ssthresh) = penalized(
+            window.cwnd_packets() as u32,
+            (window.ssthresh_bytes / mss) as u32,
+        );
+        window.cwnd_bytes = mss * f64::from(cwnd);
+        if ssthresh < u32::MAX {
+            window.ssthresh_bytes = mss * f64::from(ssthresh);
         }
-        window.cwnd_bytes = (window.cwnd_bytes / 2.0).max(floor);
         self.counters.penalizations += 1;
         self.views[which] = view_of(&self.paths[which], &self.windows[which]);
     }
@@ -144,6 +166,7 @@ impl Connection {
 
 fn view_of(path: &Path, window: &Window) -> SubflowView {
     let subflow = &path.subflow;
+    let counters = subflow.counters();
     SubflowView {
         id: path.id,
         is_usable: path.can_send(),
@@ -153,8 +176,6 @@ fn view_of(path: &Path, window: &Window) -> SubflowView {
         is_open: !window.in_recovery,
         srtt: window.srtt.unwrap_or(0),
         rttvar: subflow.rttvar(),
-        min_rtt: window.min_rtt.unwrap_or(0),
-        max_srtt: path.max_srtt,
         mss_bytes: window.mss_bytes,
         cwnd_bytes: window.cwnd_bytes as u32,
         ssthresh_bytes: window.ssthresh_bytes as u32,
@@ -163,6 +184,9 @@ fn view_of(path: &Path, window: &Window) -> SubflowView {
         unacked_bytes: subflow.unacked_bytes(),
         buffer_bytes: subflow.buffer_bytes(),
         pacing_rate: subflow.pacing_rate(window),
+        sent_bytes: counters.sent_bytes + counters.retransmitted_bytes,
+        resent_bytes: counters.retransmitted_bytes,
+        missed_intervals: path.silent_checks,
         has_carried_head: false,
     }
 }

@@ -77,6 +77,13 @@ pub struct Chunk {
     pub payload: Payload,
 }
 
+impl Chunk {
+    /// The first byte of the stream after it.
+    pub fn end(&self) -> u64 {
+        self.offset + u64::from(self.payload.len())
+    }
+}
+
 /// What happened on a subflow since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {

@@ -1,0 +1,5 @@
+//! Congestion controls.
+
+use crate::family::Family;
+
+pub const FAMILIES: &[Family] = &[];
