@@ -15,7 +15,7 @@ use crate::pm::{self, AddressPair, FourTuple, Role};
 use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{
-    AddressId, Ecn, Flags, Join, MptcpOption, Packet, ResetReason, Segment, TcpOptions, Token,
+    AddressId, Ecn, Flags, Hops, Join, MptcpOption, Packet, ResetReason, Segment, TcpOptions, Token,
 };
 
 /// The first port that connections start from when none is asked for (RFC 6335, section 6).
@@ -225,7 +225,7 @@ impl Endpoint {
         };
         if let Some(&id) = self.by_ends.get(&four) {
             self.with(id, |connection, _| {
-                connection.handle_segment(now, four, &packet.segment);
+                connection.handle_segment(now, four, &packet.segment, packet.ecn);
             });
         } else if packet.segment.flags.contains(Flags::SYN)
             && !packet.segment.flags.contains(Flags::ACK)
@@ -311,7 +311,7 @@ impl Endpoint {
             source: four.local.ip(),
             destination: four.remote.ip(),
             ecn: Ecn::NotCapable,
-            via: Default::default(),
+            via: Hops::default(),
             segment: Segment {
                 source_port: four.local.port(),
                 destination_port: four.remote.port(),
@@ -421,14 +421,13 @@ impl Endpoint {
         }
         while let Some(&id) = self.awake.front() {
             let slot = self.connections.get_mut(&id);
-            if let Some((four, segment)) = slot.and_then(|slot| slot.connection.poll_transmit(now))
-            {
+            if let Some(transmit) = slot.and_then(|slot| slot.connection.poll_transmit(now)) {
                 return Some(Packet {
-                    source: four.local.ip(),
-                    destination: four.remote.ip(),
-                    ecn: Ecn::NotCapable,
-                    via: Default::default(),
-                    segment,
+                    source: transmit.four.local.ip(),
+                    destination: transmit.four.remote.ip(),
+                    ecn: transmit.ecn,
+                    via: Hops::default(),
+                    segment: transmit.segment,
                 });
             }
             self.awake.pop_front();

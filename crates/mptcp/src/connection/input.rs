@@ -8,18 +8,18 @@ use crate::pm::{self, FourTuple, Role};
 use crate::subflow::Arrival;
 use crate::time::Nanos;
 use crate::wire::{
-    Capable, DataNumber, Dss, Flags, InitialMapping, Join as JoinOption, Mapping, MptcpOption,
+    Capable, DataNumber, Dss, Ecn, Flags, InitialMapping, Join as JoinOption, Mapping, MptcpOption,
     ResetReason, Segment,
 };
 
 impl Connection {
     /// Takes a segment of one of its subflows; one of another is ignored.
-    pub fn handle_segment(&mut self, now: Nanos, four: FourTuple, segment: &Segment) {
+    pub fn handle_segment(&mut self, now: Nanos, four: FourTuple, segment: &Segment, ecn: Ecn) {
         let Some(which) = self.paths.iter().position(|path| path.four == four) else {
             return;
         };
         let (subflow, mut control) = self.subflow_and_control(which);
-        let arrival = subflow.handle_segment(now, segment, &mut control);
+        let arrival = subflow.handle_segment(now, segment, ecn, &mut control);
         if arrival.is_acceptable {
             self.take_acceptable(now, which, segment, arrival);
         }
@@ -288,7 +288,7 @@ impl Connection {
             self.counters.unbelievable_acks += 1;
             return;
         }
-        let window = self.paths[which].subflow.send_window_bytes();
+        let window = u64::from(self.paths[which].subflow.send_window_bytes());
         self.send_edge = self.send_edge.max(offset + window);
         self.session.fins.acknowledge_local(offset);
         self.acknowledge_data(offset.min(self.send.assigned()));
@@ -389,7 +389,7 @@ impl Connection {
         }
         let before = self.receive.next();
         let mut placed = Vec::new();
-        while let Some(payload) = self.paths[which].subflow.read() {
+        while let Some((_, payload)) = self.paths[which].subflow.read() {
             let outcome = self.paths[which].mappings.place(payload, &mut placed);
             if let Err(error) = outcome {
                 self.take_mapping_error(which, error, &mut placed);
@@ -461,7 +461,9 @@ impl Connection {
         let subflow = &self.paths[which].subflow;
         let oldest = subflow.unacked().chain(subflow.queued()).next();
         let acked = oldest.map_or(self.send.assigned(), |chunk| chunk.offset);
-        self.send_edge = self.send_edge.max(acked + subflow.send_window_bytes());
+        self.send_edge = self
+            .send_edge
+            .max(acked + u64::from(subflow.send_window_bytes()));
         self.acknowledge_data(acked);
     }
 }

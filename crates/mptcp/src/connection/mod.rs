@@ -39,6 +39,7 @@ use path::{Join, Path};
 use receive_buffer::ReceiveBuffer;
 use reinjection::Reinjections;
 use send_buffer::SendBuffer;
+pub use sending::Transmit;
 pub use session::Mode;
 use session::Session;
 pub use telemetry::{Counters, SubflowState};

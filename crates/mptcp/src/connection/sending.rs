@@ -8,10 +8,18 @@ use crate::pm::FourTuple;
 use crate::sched::{Decision, Range, Reason, SubflowView, View, penalized};
 use crate::subflow::{Chunk, Control};
 use crate::time::Nanos;
-use crate::wire::Segment;
+use crate::wire::{Ecn, Segment};
 
-/// A segment, and the subflow it belongs to.
-pub type Transmit = (FourTuple, Segment);
+/// A segment to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The ends of its subflow.
+    pub four: FourTuple,
+    /// What the IP header says of congestion.
+    pub ecn: Ecn,
+    /// The segment.
+    pub segment: Segment,
+}
 
 impl Connection {
     /// The next segment to be sent now, if there is one.
@@ -23,7 +31,11 @@ impl Connection {
             let which = (self.next_to_transmit + step) % count;
             if let Some(segment) = self.transmit(now, which) {
                 self.next_to_transmit = which;
-                return Some((self.paths[which].four, segment));
+                return Some(Transmit {
+                    four: self.paths[which].four,
+                    ecn: self.paths[which].subflow.transmit_ecn(),
+                    segment,
+                });
             }
         }
         self.reap_closed(now);
@@ -182,7 +194,7 @@ fn view_of(path: &Path, window: &Window) -> SubflowView {
         in_flight_bytes: window.in_flight_bytes,
         queued_bytes: subflow.queued_bytes(),
         unacked_bytes: subflow.unacked_bytes(),
-        buffer_bytes: subflow.buffer_bytes(),
+        buffer_bytes: subflow.buffer_bytes(window),
         pacing_rate: subflow.pacing_rate(window),
         sent_bytes: counters.sent_bytes + counters.retransmitted_bytes,
         resent_bytes: counters.retransmitted_bytes,

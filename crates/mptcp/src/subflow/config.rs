@@ -9,6 +9,8 @@ pub struct Config {
     pub mss_bytes: u16,
     /// The initial window in segments (RFC 6928).
     pub initial_window_segments: u32,
+    /// Bytes that may be assigned to it and not acknowledged, at most.
+    pub send_buffer_bytes: u32,
     /// Window scaling: the shift count we ask for (RFC 7323, section 2).
     pub window_scale: Option<u8>,
     /// Timestamps (RFC 7323, section 3).
@@ -85,6 +87,7 @@ impl Default for Config {
         Self {
             mss_bytes: 1460,
             initial_window_segments: 10,
+            send_buffer_bytes: 4 << 20,
             window_scale: Some(7),
             timestamps: true,
             sack: true,

@@ -7,32 +7,81 @@
 //! The order of calls: [`Subflow::handle_segment`] and [`Subflow::handle_timeout`] whenever there is reason to, then
 //! [`Subflow::poll_transmit`] until it has nothing, then [`Subflow::poll_timeout`].
 
+mod ack_policy;
+mod acknowledgment;
+mod arrival;
 mod config;
 mod control;
+mod cwnd_usage;
+mod delivery_rate;
+mod ecn;
+mod flight;
+mod handshake;
 mod options;
+mod pacing;
+pub mod prr;
+pub mod rack;
+mod reassembly;
+mod recovery;
+pub mod rtt;
+pub mod sack;
+mod send_queue;
+mod timeout;
+mod timers;
+mod timestamps;
+pub mod tlp;
+mod transmit;
+mod windows;
 
 pub use config::{Config, Keepalive, RtoConfig, RtoEstimator, SynRetries};
 pub use control::Control;
 pub use options::{NoOptions, Options, Outgoing, SegmentKind};
 
+use ack_policy::{AckPolicy, Due};
+use cwnd_usage::CwndUsage;
+use delivery_rate::Deliveries;
+use ecn::EcnState;
+use flight::Flight;
+use handshake::{Handshake, TIMESTAMPS_LEN};
+use pacing::Pacing;
+use rack::Rack;
+use reassembly::Reassembly;
+use recovery::{Phase, Recovery};
+use rtt::Rtt;
+use send_queue::SendQueue;
+use timers::{Timer, Timers};
+use timestamps::TimestampState;
+use transmit::Output;
+use windows::{PeerWindow, ReceiveWindow};
+
 use crate::cc::Window;
 use crate::payload::Payload;
 use crate::seq::SeqNr;
 use crate::time::Nanos;
-use crate::wire::{ResetReason, Segment};
+use crate::wire::{Ecn, Flags, ResetReason, Segment};
 
 /// States of a TCP connection (RFC 9293, section 3.3.2). LISTEN and CLOSED have no subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
+    /// Our SYN is sent or to be sent.
     SynSent,
+    /// Both SYNs are there, and ours is not acknowledged.
     SynReceived,
+    /// Data flows.
     Established,
+    /// We closed.
     FinWait1,
+    /// We closed, and the peer knows.
     FinWait2,
+    /// The peer closed.
     CloseWait,
+    /// Both closed at once, and the peer does not know it of us.
     Closing,
+    /// The peer closed, then we.
     LastAck,
+    /// Both closed; late segments may come.
     TimeWait,
+    /// It is over.
     Closed,
 }
 
@@ -77,13 +126,6 @@ pub struct Chunk {
     pub payload: Payload,
 }
 
-impl Chunk {
-    /// The first byte of the stream after it.
-    pub fn end(&self) -> u64 {
-        self.offset + u64::from(self.payload.len())
-    }
-}
-
 /// What happened on a subflow since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -109,14 +151,102 @@ pub struct Counters {
 
 impl Counters {
     /// Adds those of another subflow.
-    pub fn add(&mut self, _other: &Self) {}
+    pub fn add(&mut self, other: &Self) {
+        self.sent_bytes += other.sent_bytes;
+        self.acked_bytes += other.acked_bytes;
+        self.retransmitted_bytes += other.retransmitted_bytes;
+        self.retransmitted_segments += other.retransmitted_segments;
+        self.spurious_retransmissions += other.spurious_retransmissions;
+        self.timeouts += other.timeouts;
+        self.received_bytes += other.received_bytes;
+        self.sent_segments += other.sent_segments;
+        self.received_segments += other.received_segments;
+    }
+}
+
+impl Chunk {
+    /// The first byte of the stream after it.
+    pub fn end(&self) -> u64 {
+        self.offset + u64::from(self.payload.len())
+    }
+}
+
+/// Our FIN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Fin {
+    #[default]
+    None,
+    Queued,
+    Sent,
 }
 
 /// A TCP connection.
 #[derive(Debug)]
-pub struct Subflow {}
+pub struct Subflow {
+    config: Config,
+    state: State,
+    closed: Option<CloseReason>,
+    /// Ours and the peer's.
+    ports: (u16, u16),
+    counters: Counters,
+    timers: Timers,
+    handshake: Handshake,
 
-#[allow(unused_variables, missing_docs)]
+    // What SYNs negotiated.
+    has_sack: bool,
+    has_window_scale: bool,
+    timestamps: TimestampState,
+    ecn: EcnState,
+    /// Bytes beyond the headers of IP and TCP without options, by both sides' MSS options.
+    mss: u16,
+    /// Bytes of it that MPTCP options take in data segments.
+    reserved: u32,
+
+    // What we send.
+    iss: SeqNr,
+    /// SND.UNA.
+    una: SeqNr,
+    /// SND.NXT.
+    nxt: SeqNr,
+    queue: SendQueue,
+    flight: Flight,
+    fin: Fin,
+    peer_window: PeerWindow,
+    pacing: Pacing,
+    cwnd_usage: CwndUsage,
+    last_sent_at: Nanos,
+
+    // What tells of losses, and repairs them.
+    rtt: Rtt,
+    rack: Rack,
+    deliveries: Deliveries,
+    recovery: Recovery,
+    /// Expiries of the retransmission timer in a row.
+    backoff: u32,
+    /// The last acknowledgment told of a loss.
+    newly_lost: bool,
+    /// Expiries of the persist timer in a row.
+    persist_backoff: u32,
+    probes_unanswered: u32,
+
+    // What is to be sent whatever the windows say.
+    forced_retransmission: bool,
+    loss_probe_due: bool,
+    /// A segment that makes the peer answer: for a window, or a sign of life.
+    probe_due: bool,
+    /// Less than a full-sized segment may go, because the persist timer expired.
+    sends_what_fits: bool,
+    reset_due: bool,
+    /// A reset for an impossible acknowledgment, which is its number.
+    reset_reply: Option<SeqNr>,
+
+    // What we receive.
+    received: Option<Reassembly>,
+    receive_window: ReceiveWindow,
+    acks: AckPolicy,
+    last_received_at: Nanos,
+}
+
 impl Subflow {
     /// Opens: the first [`Subflow::poll_transmit`] gives the SYN.
     pub fn connect(
@@ -126,51 +256,126 @@ impl Subflow {
         remote_port: u16,
         iss: SeqNr,
     ) -> Self {
-        todo!()
-    }
-    /// Answers a SYN: the first [`Subflow::poll_transmit`] gives the SYN/ACK.
-    pub fn accept(now: Nanos, config: Config, syn: &Segment, iss: SeqNr) -> Self {
-        todo!()
+        Self::new(now, config, State::SynSent, (local_port, remote_port), iss)
     }
 
-    // Inputs.
+    /// Answers a SYN: the first [`Subflow::poll_transmit`] gives the SYN/ACK.
+    pub fn accept(now: Nanos, config: Config, syn: &Segment, iss: SeqNr) -> Self {
+        let ports = (syn.destination_port, syn.source_port);
+        let mut subflow = Self::new(now, config, State::SynReceived, ports, iss);
+        subflow.negotiate(now, syn);
+        subflow.peer_window.set(syn);
+        subflow
+    }
+
+    fn new(now: Nanos, config: Config, state: State, ports: (u16, u16), iss: SeqNr) -> Self {
+        Self {
+            state,
+            closed: None,
+            ports,
+            counters: Counters::default(),
+            timers: Timers::default(),
+            handshake: Handshake::default(),
+            has_sack: false,
+            has_window_scale: false,
+            timestamps: TimestampState::default(),
+            ecn: EcnState::default(),
+            mss: config.mss_bytes,
+            reserved: 0,
+            iss,
+            una: iss,
+            nxt: iss + 1,
+            queue: SendQueue::default(),
+            flight: Flight::default(),
+            fin: Fin::default(),
+            peer_window: PeerWindow::default(),
+            pacing: Pacing::default(),
+            cwnd_usage: CwndUsage::new(iss),
+            last_sent_at: now,
+            rtt: Rtt::new(config.rto, iss),
+            rack: Rack::new(iss),
+            deliveries: Deliveries::default(),
+            recovery: Recovery::new(iss),
+            backoff: 0,
+            newly_lost: false,
+            persist_backoff: 0,
+            probes_unanswered: 0,
+            forced_retransmission: false,
+            loss_probe_due: false,
+            probe_due: false,
+            sends_what_fits: false,
+            reset_due: false,
+            reset_reply: None,
+            received: None,
+            receive_window: ReceiveWindow::default(),
+            acks: AckPolicy::new(config.quick_acks),
+            last_received_at: now,
+            config,
+        }
+    }
+
+    /// A segment of this connection arrived, in a packet with that ECN field.
     pub fn handle_segment(
         &mut self,
         now: Nanos,
         segment: &Segment,
+        ecn: Ecn,
         control: &mut Control<'_>,
     ) -> Arrival {
-        todo!()
+        let mut arrival = Arrival::default();
+        let before = self.closed;
+        self.counters.received_segments += 1;
+        self.arrives(now, segment, ecn, control, &mut arrival);
+        arrival.closed = self.closed.filter(|_| before.is_none());
+        arrival
     }
+
     /// What is due at `now`; the subflow may have ended ([`Subflow::closed`]).
     pub fn handle_timeout(&mut self, now: Nanos, control: &mut Control<'_>) {
-        todo!()
+        while let Some(timer) = self.timers.take_expired(now) {
+            self.expired(now, timer, control);
+        }
+        self.report_to(control.window_mut());
     }
 
-    // Commands.
-    /// Data for the end of the queue.
+    /// Data for the end of the queue. It is ignored after [`Subflow::close`].
     pub fn push(&mut self, chunk: Chunk) {
-        todo!()
+        if self.fin == Fin::None {
+            self.queue.push(chunk);
+        }
     }
-    /// A FIN after all that is queued.
+
+    /// A FIN after all that is queued. One that waits for the answer to its SYN is given up.
     pub fn close(&mut self) {
-        todo!()
+        if self.state == State::SynSent {
+            self.end(CloseReason::Aborted);
+        } else if self.fin == Fin::None {
+            self.fin = Fin::Queued;
+        }
     }
+
     /// A RST; with the reason in MP_TCPRST if the connection's options say so.
     pub fn abort(&mut self) {
-        todo!()
-    }
-    /// An acknowledgment is to be sent at once, with whatever options the connection has to send.
-    pub fn send_ack(&mut self) {
-        todo!()
-    }
-    /// Bytes of MPTCP options that a data segment will have; they come out of its payload.
-    pub fn reserve_options(&mut self, bytes: u32, window: &mut Window) {
-        todo!()
+        if self.state == State::Closed {
+            return;
+        }
+        self.reset_due = !matches!(self.state, State::SynSent | State::TimeWait);
+        self.end(CloseReason::Aborted);
     }
 
-    // Outputs.
-    /// The next segment, if there is one to be sent now. `receive_window_bytes` is what the connection can take beyond what it has acknowledged.
+    /// An acknowledgment is to be sent at once, with whatever options the connection has to send.
+    pub fn send_ack(&mut self) {
+        self.acks.ask(Due::Alone);
+    }
+
+    /// Bytes of MPTCP options that a data segment will have; they come out of its payload.
+    pub fn reserve_options(&mut self, bytes: u32, window: &mut Window) {
+        self.reserved = bytes.next_multiple_of(4);
+        window.mss_bytes = self.segment_bytes();
+    }
+
+    /// The next segment, if there is one to be sent now. `receive_window_bytes` is what the connection can take beyond what it
+    /// has acknowledged.
     pub fn poll_transmit(
         &mut self,
         now: Nanos,
@@ -178,97 +383,169 @@ impl Subflow {
         control: &mut Control<'_>,
         options: &mut dyn Options,
     ) -> Option<Segment> {
-        todo!()
-    }
-    /// When [`Subflow::handle_timeout`] is to be called, or, if it paces, [`Subflow::poll_transmit`].
-    pub fn poll_timeout(&self) -> Option<Nanos> {
-        todo!()
-    }
-    /// The next data in order.
-    pub fn read(&mut self) -> Option<Payload> {
-        todo!()
+        self.transmit(&mut Output {
+            now,
+            available: receive_window_bytes,
+            control,
+            options,
+        })
     }
 
-    // Getters.
+    /// The ECN field of the packet for the segment that [`Subflow::poll_transmit`] gave last.
+    pub fn transmit_ecn(&self) -> Ecn {
+        self.ecn.last_sent
+    }
+
+    /// When [`Subflow::handle_timeout`] is to be called, or, if it paces, [`Subflow::poll_transmit`].
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        self.timers.next()
+    }
+
+    /// Data in order: the number of its first byte relative to the peer's initial sequence number (1 is the first), and the
+    /// bytes.
+    pub fn read(&mut self) -> Option<(u32, Payload)> {
+        self.received.as_mut()?.read()
+    }
+
+    /// The state.
     pub fn state(&self) -> State {
-        todo!()
+        self.state
     }
+
+    /// Why it ended, if it has.
     pub fn closed(&self) -> Option<CloseReason> {
-        todo!()
+        self.closed
     }
+
     /// Bytes assigned and not yet sent.
     pub fn queued_bytes(&self) -> u32 {
-        todo!()
+        self.queue.bytes()
     }
+
     /// Bytes sent or assigned and not yet acknowledged.
     pub fn unacked_bytes(&self) -> u32 {
-        todo!()
+        self.flight.outstanding_bytes() + self.queue.bytes()
     }
+
     /// Data sent and not acknowledged, oldest first.
     pub fn unacked(&self) -> impl Iterator<Item = &Chunk> {
-        std::iter::empty()
+        let chunks = self.flight.records().map(|record| &record.chunk);
+        chunks.filter(|chunk| !chunk.payload.is_empty())
     }
+
     /// Data assigned and not sent, oldest first.
     pub fn queued(&self) -> impl Iterator<Item = &Chunk> {
-        std::iter::empty()
+        self.queue.chunks()
     }
-    /// The most that [`Subflow::unacked_bytes`] is to become.
-    pub fn buffer_bytes(&self) -> u32 {
-        todo!()
+
+    /// The most that [`Subflow::unacked_bytes`] is to become: twice the window, as Linux lets the send buffer follow it
+    /// (`tcp_sndbuf_expand`), within what the configuration allows.
+    pub fn buffer_bytes(&self, window: &Window) -> u32 {
+        let least = 2 * self.config.initial_window_segments * window.mss_bytes;
+        let twice_cwnd = (2.0 * window.cwnd_bytes) as u32;
+        twice_cwnd.max(least).min(self.config.send_buffer_bytes)
     }
-    /// The window that the peer last told, in bytes.
-    pub fn send_window_bytes(&self) -> u64 {
-        todo!()
+
+    /// The window that the peer told last, in bytes.
+    pub fn send_window_bytes(&self) -> u32 {
+        self.peer_window.bytes
     }
+
     /// The window that it starts with.
     pub fn initial_window(&self) -> Window {
-        todo!()
+        let mss = self.segment_bytes();
+        Window::new(mss, self.config.initial_window_segments * mss)
     }
+
     /// Takes back what was assigned and never sent.
     pub fn take_queue(&mut self) -> Vec<Chunk> {
-        todo!()
+        self.queue.take_all()
     }
+
     /// When the last acceptable segment came.
     pub fn last_received_at(&self) -> Nanos {
-        todo!()
+        self.last_received_at
     }
+
     /// Retransmission timeouts in a row, without an acknowledgment between them.
     pub fn backoff(&self) -> u32 {
-        todo!()
+        self.backoff
     }
+
     /// When the retransmission timer expires, if it runs.
     pub fn retransmission_at(&self) -> Option<Nanos> {
-        todo!()
+        self.timers.deadline(Timer::Retransmission)
     }
+
     /// The retransmission timeout, without back-off.
     pub fn rto(&self) -> Nanos {
-        todo!()
+        self.rtt.rto()
     }
+
+    /// The variation of the round-trip time, as the estimator counts it.
     pub fn rttvar(&self) -> Nanos {
-        todo!()
+        self.rtt.rttvar()
     }
+
     /// Bytes per second at which it sends, or would (sk_pacing_rate of Linux).
     pub fn pacing_rate(&self, window: &Window) -> f64 {
-        todo!()
+        self.pacing.rate(window)
     }
+
     /// Whether it repairs what a timeout left.
     pub fn in_loss(&self) -> bool {
-        todo!()
+        self.recovery.phase == Phase::Loss
     }
+
     /// Initial sequence numbers: ours and the peer's.
     pub fn initial_seqs(&self) -> (SeqNr, Option<SeqNr>) {
-        todo!()
+        (self.iss, self.received.as_ref().map(Reassembly::irs))
     }
+
     /// Numbers, relative to the initial one, that the peer has acknowledged.
     pub fn acked_seq(&self) -> u32 {
-        todo!()
+        self.una.distance_from(self.iss) as u32
     }
+
+    /// What happened since it began.
     pub fn counters(&self) -> &Counters {
-        todo!()
+        &self.counters
     }
+
     /// Bytes received out of order that wait in the subflow.
     pub fn out_of_order_bytes(&self) -> u32 {
-        todo!()
+        let received = self.received.as_ref();
+        received.map_or(0, Reassembly::out_of_order_bytes)
+    }
+
+    /// Bytes of payload in a full-sized segment.
+    fn segment_bytes(&self) -> u32 {
+        let timestamps = u32::from(self.timestamps.enabled) * TIMESTAMPS_LEN;
+        u32::from(self.mss)
+            .saturating_sub(timestamps + self.reserved)
+            .max(1)
+    }
+
+    fn is_fin_acked(&self) -> bool {
+        self.fin == Fin::Sent && self.una == self.nxt
+    }
+
+    fn syn_ecn_flags(&mut self, is_answer: bool) -> Flags {
+        if is_answer && self.ecn.enabled {
+            Flags::ECE
+        } else if !is_answer && self.config.ecn && self.handshake.transmissions == 0 {
+            EcnState::OFFER
+        } else {
+            Flags::NONE
+        }
+    }
+
+    /// Brings the window's view of this subflow up to date.
+    fn report_to(&self, window: &mut Window) {
+        window.srtt = self.rtt.srtt();
+        window.min_rtt = self.rtt.min();
+        window.in_flight_bytes = self.pipe_bytes();
+        window.in_recovery = self.recovery.phase != Phase::Open;
     }
 }
 

@@ -1,0 +1,252 @@
+//! Two endpoints and the paths between them, in virtual time that jumps to the next wake-up.
+
+mod network;
+
+use std::net::{IpAddr, SocketAddr};
+
+use mptcp::connection::Event;
+use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView, Profile};
+use mptcp::payload::Payload;
+use mptcp::pm::{self, AddressPair};
+use mptcp::time::{MILLISECOND, Nanos, SECOND};
+use mptcp::wire::Packet;
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+pub use network::{Faults, Network, PathModel};
+
+/// Where the server listens.
+pub const PORT: u16 = 5001;
+
+/// One side with its application: it writes a stream and closes, and checks what it reads.
+pub struct Side {
+    pub endpoint: Endpoint,
+    pub connection: Option<ConnectionId>,
+    pub events: Vec<(Nanos, Event)>,
+    /// Bytes that it writes, and has written; it closes after them, unless it is told not to.
+    pub to_send: u64,
+    pub sent: u64,
+    pub closes: bool,
+    pub received: u64,
+    /// When the peer's stream had arrived whole.
+    pub finished_at: Option<Nanos>,
+    seed: u32,
+    peer_seed: u32,
+}
+
+/// Which of the two.
+pub const CLIENT: usize = 0;
+/// Which of the two.
+pub const SERVER: usize = 1;
+
+/// Two sides and what is between them.
+pub struct Pair {
+    pub now: Nanos,
+    pub sides: [Side; 2],
+    pub network: Network,
+    /// Every packet that was sent: when, by whom, and what.
+    pub log: Vec<(Nanos, usize, Packet)>,
+}
+
+/// The address of one side on a path.
+pub fn address(path: usize, side: usize) -> IpAddr {
+    IpAddr::from([10, 1, path as u8 + 1, side as u8 + 1])
+}
+
+impl Pair {
+    /// A pair that is joined by these paths; both sides use what `profile` makes.
+    pub fn new(seed: u64, paths: Vec<PathModel>, profile: impl Fn() -> Profile) -> Self {
+        let pairs_of = |side: usize| {
+            let pairs = (0..paths.len()).map(|path| AddressPair {
+                local: address(path, side),
+                remote: address(path, 1 - side),
+            });
+            NetworkView {
+                pairs: pairs.collect(),
+                ..NetworkView::default()
+            }
+        };
+        let generator = |which: u64| Xoshiro256PlusPlus::seed_from_u64(seed * 3 + which);
+        let sides = [CLIENT, SERVER].map(|side| {
+            let rng = Box::new(generator(side as u64));
+            Side::new(Endpoint::new(pairs_of(side), rng), side)
+        });
+        let mut pair = Self {
+            now: 0,
+            sides,
+            network: Network::new(paths, generator(2)),
+            log: Vec::new(),
+        };
+        pair.sides[SERVER].endpoint.listen(PORT, profile());
+        let local = SocketAddr::new(address(0, CLIENT), 0);
+        let remote = SocketAddr::new(address(0, SERVER), PORT);
+        let client = &mut pair.sides[CLIENT];
+        let id = client.endpoint.connect(0, local, remote, &profile());
+        client.connection = Some(id.expect("the families are the same"));
+        pair
+    }
+
+    /// The client writes so many bytes, the server so many.
+    pub fn transferring(mut self, upload: u64, download: u64) -> Self {
+        self.sides[CLIENT].to_send = upload;
+        self.sides[SERVER].to_send = download;
+        self
+    }
+
+    /// Goes on until `is_done`; panics with what is known if it is not by `deadline`.
+    pub fn run_until(&mut self, deadline: Nanos, is_done: impl Fn(&Self) -> bool) {
+        while !is_done(self) {
+            let next = self.step();
+            let next = next.filter(|at| *at <= deadline);
+            assert!(
+                next.is_some() || is_done(self),
+                "not done by {} ms: {}",
+                deadline / MILLISECOND,
+                self.describe()
+            );
+            if let Some(next) = next {
+                self.now = next.max(self.now);
+            }
+        }
+    }
+
+    /// Goes on for that long.
+    pub fn run_for(&mut self, duration: Nanos) {
+        let end = self.now + duration;
+        while let Some(next) = self.step().filter(|at| *at <= end) {
+            self.now = next.max(self.now);
+        }
+        self.now = end;
+    }
+
+    /// Runs until both streams have arrived and both connections have ended.
+    pub fn run_to_the_end(&mut self, deadline: Nanos) {
+        self.run_until(deadline, |pair| {
+            pair.sides.iter().all(|side| side.finished_at.is_some() && side.has_closed())
+        });
+    }
+
+    /// Does all that is due now; when the next thing is.
+    fn step(&mut self) -> Option<Nanos> {
+        for (side, packet) in self.network.arrivals(self.now) {
+            self.sides[side].endpoint.handle_packet(self.now, &packet);
+        }
+        let mut timeouts = Vec::new();
+        for side in [CLIENT, SERVER] {
+            let endpoint = &mut self.sides[side].endpoint;
+            if endpoint.poll_timeout().is_some_and(|at| at <= self.now) {
+                endpoint.handle_timeout(self.now);
+            }
+            self.sides[side].act(self.now);
+            while let Some(packet) = self.sides[side].endpoint.poll_transmit(self.now) {
+                self.log.push((self.now, side, packet.clone()));
+                self.network.send(self.now, side, packet);
+            }
+            self.sides[side].act(self.now);
+            timeouts.extend(self.sides[side].endpoint.poll_timeout());
+        }
+        timeouts.extend(self.network.next_arrival());
+        timeouts.into_iter().min()
+    }
+
+    /// Cuts a path, or repairs it; nobody is told.
+    pub fn set_path(&mut self, path: usize, is_up: bool) {
+        self.network.paths[path].is_up = is_up;
+    }
+
+    /// Takes an interface of one side down, or up: its path manager is told.
+    pub fn set_interface(&mut self, path: usize, side: usize, is_up: bool) {
+        self.set_path(path, is_up);
+        let address = address(path, side);
+        let event = match is_up {
+            true => pm::Event::AddressUp(address),
+            false => pm::Event::AddressDown(address),
+        };
+        self.sides[side].endpoint.handle_address_event(self.now, &event);
+    }
+
+    /// Payload that a side sent first-hand and again over a path, in bytes.
+    pub fn sent_bytes(&self, side: usize, path: usize) -> u64 {
+        let sent = self.log.iter().filter(|(_, by, packet)| *by == side && packet.source == address(path, side));
+        sent.map(|(_, _, packet)| u64::from(packet.segment.payload.len())).sum()
+    }
+
+    fn describe(&self) -> String {
+        let side = |side: &Side| {
+            let id = side.connection;
+            let connection = id.and_then(|id| side.endpoint.connection(id));
+            let subflows: Vec<_> = connection.iter().flat_map(|connection| connection.subflows()).collect();
+            format!(
+                "sent {} of {}, received {}, events {:?}, subflows {subflows:#?}",
+                side.sent, side.to_send, side.received, side.events
+            )
+        };
+        format!("client {}\nserver {}", side(&self.sides[0]), side(&self.sides[1]))
+    }
+}
+
+impl Side {
+    fn new(endpoint: Endpoint, side: usize) -> Self {
+        Self {
+            endpoint,
+            connection: None,
+            events: Vec::new(),
+            to_send: 0,
+            sent: 0,
+            closes: true,
+            received: 0,
+            finished_at: None,
+            seed: side as u32 + 1,
+            peer_seed: 2 - side as u32,
+        }
+    }
+
+    /// What the application does: takes connections, reads and checks, writes, closes.
+    fn act(&mut self, now: Nanos) {
+        while let Some((_, event)) = self.endpoint.poll_event() {
+            self.events.push((now, event));
+            if event == Event::Finished {
+                self.finished_at.get_or_insert(now);
+            }
+        }
+        if self.connection.is_none() {
+            self.connection = self.endpoint.accept(PORT);
+        }
+        let Some(id) = self.connection else { return };
+        while let Some(Some(payload)) = self.endpoint.command(id, |connection| connection.recv()) {
+            let expected = Payload::stream(self.peer_seed, self.received, payload.len());
+            assert_eq!(payload, expected, "wrong bytes at {}", self.received);
+            self.received += u64::from(payload.len());
+        }
+        self.write(id);
+    }
+
+    fn write(&mut self, id: ConnectionId) {
+        let left = self.to_send - self.sent;
+        let len = u32::try_from(left).unwrap_or(u32::MAX);
+        let payload = Payload::stream(self.seed, self.sent, len);
+        let capacity = self.endpoint.connection(id).map_or(0, |connection| connection.send_capacity());
+        if left > 0 && capacity > 0 {
+            let taken = self.endpoint.command(id, |connection| connection.send(&payload));
+            self.sent += u64::from(taken.unwrap_or(0));
+        }
+        if self.sent == self.to_send && std::mem::take(&mut self.closes) {
+            self.endpoint.command(id, |connection| connection.close());
+        }
+    }
+
+    /// Whether its connection has ended.
+    pub fn has_closed(&self) -> bool {
+        self.events.iter().any(|(_, event)| matches!(event, Event::Closed { .. }))
+    }
+
+    /// Whether that happened.
+    pub fn has_seen(&self, wanted: impl Fn(&Event) -> bool) -> bool {
+        self.events.iter().any(|(_, event)| wanted(event))
+    }
+}
+
+/// Seconds for messages and bounds.
+pub fn seconds(count: u64) -> Nanos {
+    count * SECOND
+}
