@@ -31,7 +31,11 @@ impl Connection {
     fn take_acceptable(&mut self, now: Nanos, which: usize, segment: &Segment, arrival: Arrival) {
         self.note_sign_of_life(which);
         if arrival.established {
-            self.paths[which].established_at = Some(now);
+            let path = &mut self.paths[which];
+            path.established_at = Some(now);
+            // Until the first DATA_ACK, the window of the handshake counts from the first byte.
+            let window = u64::from(path.subflow.send_window_bytes());
+            self.send_edge = self.send_edge.max(window);
         }
         self.shake_hands(now, which, segment, arrival);
         self.fall_back_if_options_are_missing(which, segment, arrival);

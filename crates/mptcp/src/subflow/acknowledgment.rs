@@ -247,6 +247,7 @@ impl Subflow {
         }
         let acked = Acked {
             bytes: news.delivered,
+            lost_bytes: 0,
             rtt: news.rtt,
             is_window_limited,
             delivery_rate: news.rate,

@@ -1,11 +1,12 @@
 //! Two endpoints and the paths between them, in virtual time that jumps to the next wake-up.
 
 mod network;
+mod stack;
 
 use std::net::{IpAddr, SocketAddr};
 
 use mptcp::connection::Event;
-use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView, Profile};
+use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
 use mptcp::payload::Payload;
 use mptcp::pm::{self, AddressPair};
 use mptcp::time::{MILLISECOND, Nanos, SECOND};
@@ -14,6 +15,7 @@ use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 pub use network::{Faults, Network, PathModel};
+pub use stack::Stack;
 
 /// Where the server listens.
 pub const PORT: u16 = 5001;
@@ -54,8 +56,13 @@ pub fn address(path: usize, side: usize) -> IpAddr {
 }
 
 impl Pair {
-    /// A pair that is joined by these paths; both sides use what `profile` makes.
-    pub fn new(seed: u64, paths: Vec<PathModel>, profile: impl Fn() -> Profile) -> Self {
+    /// A pair that is joined by these paths; both sides use that stack.
+    pub fn new(seed: u64, paths: Vec<PathModel>, stack: &Stack) -> Self {
+        Self::of(seed, paths, [stack, stack])
+    }
+
+    /// The same with a stack for the client and one for the server.
+    pub fn of(seed: u64, paths: Vec<PathModel>, stacks: [&Stack; 2]) -> Self {
         let pairs_of = |side: usize| {
             let pairs = (0..paths.len()).map(|path| AddressPair {
                 local: address(path, side),
@@ -77,20 +84,23 @@ impl Pair {
             network: Network::new(paths, generator(2)),
             log: Vec::new(),
         };
-        pair.sides[SERVER].endpoint.listen(PORT, profile());
+        pair.sides[SERVER]
+            .endpoint
+            .listen(PORT, stacks[SERVER].profile());
         let local = SocketAddr::new(address(0, CLIENT), 0);
         let remote = SocketAddr::new(address(0, SERVER), PORT);
         let client = &mut pair.sides[CLIENT];
-        let id = client.endpoint.connect(0, local, remote, &profile());
+        let id = client
+            .endpoint
+            .connect(0, local, remote, &stacks[CLIENT].profile());
         client.connection = Some(id.expect("the families are the same"));
         pair
     }
 
     /// The client writes so many bytes, the server so many.
-    pub fn transferring(mut self, upload: u64, download: u64) -> Self {
+    pub fn transfer(&mut self, upload: u64, download: u64) {
         self.sides[CLIENT].to_send = upload;
         self.sides[SERVER].to_send = download;
-        self
     }
 
     /// Goes on until `is_done`; panics with what is known if it is not by `deadline`.
@@ -122,7 +132,9 @@ impl Pair {
     /// Runs until both streams have arrived and both connections have ended.
     pub fn run_to_the_end(&mut self, deadline: Nanos) {
         self.run_until(deadline, |pair| {
-            pair.sides.iter().all(|side| side.finished_at.is_some() && side.has_closed())
+            pair.sides
+                .iter()
+                .all(|side| side.finished_at.is_some() && side.has_closed())
         });
     }
 
@@ -162,26 +174,39 @@ impl Pair {
             true => pm::Event::AddressUp(address),
             false => pm::Event::AddressDown(address),
         };
-        self.sides[side].endpoint.handle_address_event(self.now, &event);
+        self.sides[side]
+            .endpoint
+            .handle_address_event(self.now, &event);
     }
 
     /// Payload that a side sent first-hand and again over a path, in bytes.
     pub fn sent_bytes(&self, side: usize, path: usize) -> u64 {
-        let sent = self.log.iter().filter(|(_, by, packet)| *by == side && packet.source == address(path, side));
-        sent.map(|(_, _, packet)| u64::from(packet.segment.payload.len())).sum()
+        let sent = self
+            .log
+            .iter()
+            .filter(|(_, by, packet)| *by == side && packet.source == address(path, side));
+        sent.map(|(_, _, packet)| u64::from(packet.segment.payload.len()))
+            .sum()
     }
 
     fn describe(&self) -> String {
         let side = |side: &Side| {
             let id = side.connection;
             let connection = id.and_then(|id| side.endpoint.connection(id));
-            let subflows: Vec<_> = connection.iter().flat_map(|connection| connection.subflows()).collect();
+            let subflows: Vec<_> = connection
+                .iter()
+                .flat_map(|connection| connection.subflows())
+                .collect();
             format!(
                 "sent {} of {}, received {}, events {:?}, subflows {subflows:#?}",
                 side.sent, side.to_send, side.received, side.events
             )
         };
-        format!("client {}\nserver {}", side(&self.sides[0]), side(&self.sides[1]))
+        format!(
+            "client {}\nserver {}",
+            side(&self.sides[0]),
+            side(&self.sides[1])
+        )
     }
 }
 
@@ -225,9 +250,14 @@ impl Side {
         let left = self.to_send - self.sent;
         let len = u32::try_from(left).unwrap_or(u32::MAX);
         let payload = Payload::stream(self.seed, self.sent, len);
-        let capacity = self.endpoint.connection(id).map_or(0, |connection| connection.send_capacity());
+        let capacity = self
+            .endpoint
+            .connection(id)
+            .map_or(0, |connection| connection.send_capacity());
         if left > 0 && capacity > 0 {
-            let taken = self.endpoint.command(id, |connection| connection.send(&payload));
+            let taken = self
+                .endpoint
+                .command(id, |connection| connection.send(&payload));
             self.sent += u64::from(taken.unwrap_or(0));
         }
         if self.sent == self.to_send && std::mem::take(&mut self.closes) {
@@ -237,7 +267,9 @@ impl Side {
 
     /// Whether its connection has ended.
     pub fn has_closed(&self) -> bool {
-        self.events.iter().any(|(_, event)| matches!(event, Event::Closed { .. }))
+        self.events
+            .iter()
+            .any(|(_, event)| matches!(event, Event::Closed { .. }))
     }
 
     /// Whether that happened.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use mptcp::payload::Payload;
 use mptcp::time::{MILLISECOND, Nanos, SECOND};
@@ -43,7 +42,8 @@ impl PathModel {
     pub fn new(rate_mbps: u64, delay_ms: u64) -> Self {
         let rate_bps = rate_mbps * 1_000_000;
         let delay = delay_ms * MILLISECOND;
-        let round_trip = (u128::from(rate_bps / 8) * u128::from(2 * delay) / u128::from(SECOND)) as u64;
+        let round_trip =
+            (u128::from(rate_bps / 8) * u128::from(2 * delay) / u128::from(SECOND)) as u64;
         Self {
             delay,
             rate_bps,
@@ -122,7 +122,7 @@ impl Network {
             let mut bytes = packet.segment.payload.to_vec();
             let at = self.below(bytes.len() as u64) as usize;
             bytes[at] ^= 0x55;
-            packet.segment.payload = Payload::literal(Arc::from(bytes));
+            packet.segment.payload = Payload::literal(bytes);
         }
         packet
     }

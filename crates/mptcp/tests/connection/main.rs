@@ -1,0 +1,6 @@
+//! Two endpoints over paths in virtual time: what users and peers see of a connection.
+
+#[path = "../world/mod.rs"]
+mod world;
+
+mod transfer;
