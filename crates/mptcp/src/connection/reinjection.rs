@@ -2,12 +2,16 @@
 
 use std::collections::VecDeque;
 
+use super::path::Path;
 use super::{Connection, Mode, Reinjection};
 use crate::sched::Range;
 use crate::time::{MILLISECOND, Nanos};
 
 /// The shortest time between two looks at a connection with data outstanding: the least RTO of Linux.
 const LEAST_INTERVAL: Nanos = 200 * MILLISECOND;
+
+/// Data that an idle path repeats at a time, in bytes: as much as a fragment of Linux's send queue.
+const LARGEST_REPETITION_BYTES: u64 = 32 << 10;
 
 /// Ranges of our stream that wait to be sent again.
 #[derive(Debug, Default)]
@@ -153,8 +157,8 @@ impl Connection {
         }
         if self.config.reinjection == Reinjection::OnStale {
             self.look_for_stale_paths();
-            self.repeat_oldest_on_idle_path();
         }
+        self.repeat_oldest_on_idle_path();
         self.watch(now);
     }
 
@@ -185,20 +189,17 @@ impl Connection {
         others.any(|(_, path)| path.can_send() && !path.is_stale && path.silent_checks < limit)
     }
 
-    /// A path with nothing to do carries the oldest data once more.
+    /// A path with nothing to do carries the oldest data once more. It may have been acknowledged where it was sent, and yet
+    /// not be there: what does not fit into the receive buffer is dropped.
     fn repeat_oldest_on_idle_path(&mut self) {
-        let is_idle = |path: &super::Path| {
-            path.can_send() && !path.is_stale && path.subflow.unacked_bytes() == 0
-        };
-        let oldest = self
-            .paths
-            .iter()
-            .filter_map(|path| path.subflow.unacked().next());
-        let first = oldest.min_by_key(|chunk| chunk.offset).cloned();
-        if let Some(chunk) = first.filter(|_| self.paths.iter().any(is_idle)) {
-            self.reinjections
-                .push(chunk.offset, u64::from(chunk.payload.len()));
-            self.reinjections.discard_before(self.send.acked());
+        let is_idle =
+            |path: &Path| path.can_send() && !path.is_stale && path.subflow.unacked_bytes() == 0;
+        if let Some(oldest) = self
+            .oldest_unacked()
+            .filter(|_| self.paths.iter().any(is_idle))
+        {
+            let len = oldest.len.min(LARGEST_REPETITION_BYTES);
+            self.reinjections.push(oldest.start, len);
             self.is_schedulable = true;
         }
     }

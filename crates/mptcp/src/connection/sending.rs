@@ -50,8 +50,12 @@ impl Connection {
             session: &mut self.session,
             signals: &mut path.signals,
         };
-        path.subflow
-            .poll_transmit(now, receive_window, &mut control, &mut options)
+        let segment =
+            path.subflow
+                .poll_transmit(now, receive_window, &mut control, &mut options)?;
+        self.receive
+            .offer(u64::from(path.subflow.offered_window_bytes()));
+        Some(segment)
     }
 
     /// Asks the scheduler until it has nothing to say.
@@ -106,7 +110,7 @@ impl Connection {
     }
 
     /// The first data that was given to a path and not acknowledged, as long as the same paths have it.
-    fn oldest_unacked(&self) -> Option<Range> {
+    pub(super) fn oldest_unacked(&self) -> Option<Range> {
         let start = self.send.acked();
         let ends = self
             .paths

@@ -451,6 +451,12 @@ impl Subflow {
         self.peer_window.bytes
     }
 
+    /// The window that we told last, in bytes beyond what was received then or since.
+    pub fn offered_window_bytes(&self) -> u32 {
+        let next = self.received.as_ref().map(Reassembly::next);
+        next.map_or(0, |next| self.receive_window.remaining(next))
+    }
+
     /// The window that it starts with.
     pub fn initial_window(&self) -> Window {
         let mss = self.segment_bytes();
