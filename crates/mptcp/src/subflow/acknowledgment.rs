@@ -113,12 +113,9 @@ impl Subflow {
     fn take_delivery(&mut self, now: Nanos, segment: &Segment) -> Delivery {
         let mut delivery = Delivery::default();
         let min_rtt = self.rtt.min().unwrap_or(0);
-        let echo = self.timestamps.echo(segment);
         let rack = &mut self.rack;
         let mut take = |record: &super::flight::Record, is_selective: bool| {
-            let sent = super::timestamps::clock(record.sent.at);
-            let is_older = echo.is_some_and(|echo| super::timestamps::is_older(echo, sent));
-            rack.delivered(now, record, min_rtt, is_older);
+            rack.delivered(now, record, min_rtt);
             delivery.add(record, is_selective);
         };
         self.flight
