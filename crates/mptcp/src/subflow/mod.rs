@@ -354,7 +354,7 @@ impl Subflow {
     }
 
     /// The next segment, if there is one to be sent now. `receive_window_bytes` is what the connection can take beyond what it
-    /// has acknowledged.
+    /// has acknowledged; scaling may offer up to 2^shift - 1 bytes more, because rounding does not move the window back.
     pub fn poll_transmit(
         &mut self,
         now: Nanos,

@@ -3,9 +3,17 @@
 #[path = "../pair/mod.rs"]
 mod pair;
 
+mod closing;
+mod ecn;
+mod handshake;
 mod loss;
+mod peers;
 mod property;
+mod reordering;
+mod timers;
 mod transfer;
+mod validation;
+mod windows;
 
 use mptcp::time::MILLISECOND;
 
