@@ -5,7 +5,7 @@ RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Ca
 PYTHON_FILES := python tests benches examples
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test kernel-test check format bench soak schema clean
+.PHONY: help build demo test kernel-test check vectors format bench soak schema clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,9 +41,12 @@ check: build  ## format, lints and the fast tests
 	cargo test --quiet --workspace
 	$(BIN)/pytest -m 'not slow and not kernel'
 
-test: check kernel-test  ## everything but the soak: what CI runs
+test: check vectors kernel-test  ## everything but the soak: what CI runs
 	cargo test --quiet --package netlab --package mptcp --release
 	$(BIN)/pytest -m 'slow and not kernel'
+
+vectors: build  ## the test vectors, those of the file MPTCPLAB_VECTORS or of tests/vectors.json
+	@$(BIN)/python tests/vectors.py
 
 # They run in real time: what a busy machine spoils gets a second try.
 kernel-test: build  ## the tests on this machine's kernel, which need root
