@@ -96,16 +96,23 @@ impl Subflow {
         }
     }
 
-    /// A first block below the acknowledgment or within the second reports a duplicate (RFC 2883, section 4).
+    /// A first block below the acknowledgment or within the second reports a duplicate (RFC 2883, section 4). More of them than
+    /// were sent again are the network's own.
     fn take_duplicate_report(&mut self, segment: &Segment) -> bool {
         let Some(block) = duplicate_report(segment).filter(|_| self.has_sack) else {
             return false;
         };
         let len = block.end.distance_from(block.start).max(0) as u32;
         let segments = len.div_ceil(self.segment_bytes()).max(1);
-        self.counters.spurious_retransmissions += u64::from(segments);
+        let reported = self.counters.spurious_retransmissions + u64::from(segments);
+        if reported > self.counters.retransmitted_segments {
+            return true;
+        }
+        self.counters.spurious_retransmissions = reported;
         self.recovery.duplicate_reported(block.end, segments);
-        self.rack.duplicate_reported(self.nxt);
+        if self.recovery.probe.is_none() {
+            self.rack.duplicate_reported(self.nxt);
+        }
         true
     }
 
@@ -113,12 +120,9 @@ impl Subflow {
     fn take_delivery(&mut self, now: Nanos, segment: &Segment) -> Delivery {
         let mut delivery = Delivery::default();
         let min_rtt = self.rtt.min().unwrap_or(0);
-        let echo = self.timestamps.echo(segment);
         let rack = &mut self.rack;
         let mut take = |record: &super::flight::Record, is_selective: bool| {
-            let sent = super::timestamps::clock(record.sent.at);
-            let is_older = echo.is_some_and(|echo| super::timestamps::is_older(echo, sent));
-            rack.delivered(now, record, min_rtt, is_older);
+            rack.delivered(now, record, min_rtt);
             delivery.add(record, is_selective);
         };
         self.flight
@@ -141,7 +145,7 @@ impl Subflow {
         let fin = u32::from(acked > 0 && self.is_fin_acked());
         self.counters.acked_bytes += u64::from(acked - fin);
         if acked > 0 {
-            self.backoff = 0;
+            (self.backoff, self.persist_backoff) = (0, 0);
         }
     }
 

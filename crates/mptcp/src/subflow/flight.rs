@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::Chunk;
 use super::delivery_rate::SentState;
-use super::rack::Rack;
+use super::rack::{Rack, Transmission};
 use super::sack::SackedAbove;
 use crate::seq::SeqNr;
 use crate::time::Nanos;
@@ -49,6 +49,8 @@ pub(super) struct Record {
     pub seq: SeqNr,
     payload_len: u32,
     marks: Marks,
+    /// The last time it was sent.
+    pub transmission: Transmission,
     pub sent: SentState,
 }
 
@@ -94,6 +96,7 @@ impl Record {
 pub(super) struct Flight {
     records: VecDeque<Record>,
     sums: Sums,
+    last_transmission: Transmission,
 }
 
 /// Sums over all records.
@@ -162,11 +165,13 @@ impl Flight {
         if fin {
             marks.set(Marks::FIN);
         }
+        self.last_transmission = self.last_transmission.next();
         let record = Record {
             payload_len: chunk.payload.len(),
             chunk,
             seq,
             marks,
+            transmission: self.last_transmission,
             sent,
         };
         self.sums.add(&record);
@@ -189,7 +194,10 @@ impl Flight {
 
     /// A record is sent again.
     pub fn retransmitted(&mut self, index: usize, sent: SentState) {
+        self.last_transmission = self.last_transmission.next();
+        let transmission = self.last_transmission;
         self.change(index, |record| {
+            record.transmission = transmission;
             record.sent = sent;
             record
                 .marks

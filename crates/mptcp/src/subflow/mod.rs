@@ -4,8 +4,9 @@
 //! bytes across. It numbers data by two numbers: its own sequence number, and where the bytes belong in the stream of the
 //! connection, which it only remembers.
 //!
-//! The order of calls: [`Subflow::handle_segment`] and [`Subflow::handle_timeout`] whenever there is reason to, then
-//! [`Subflow::poll_transmit`] until it has nothing, then [`Subflow::poll_timeout`].
+//! The order of calls: [`Subflow::handle_segment`] or [`Subflow::handle_timeout`] when there is reason to, after each of them
+//! [`Subflow::poll_transmit`] until it has nothing, then [`Subflow::poll_timeout`]. Who lets several segments arrive before it
+//! polls gets one acknowledgment for them all, and the peer counts fewer duplicates.
 
 mod ack_policy;
 mod acknowledgment;
@@ -375,7 +376,7 @@ impl Subflow {
     }
 
     /// The next segment, if there is one to be sent now. `receive_window_bytes` is what the connection can take beyond what it
-    /// has acknowledged.
+    /// has acknowledged; scaling may offer up to 2^shift - 1 bytes more, because rounding does not move the window back.
     pub fn poll_transmit(
         &mut self,
         now: Nanos,

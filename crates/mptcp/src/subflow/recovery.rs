@@ -266,6 +266,8 @@ impl Subflow {
         let Some(undo) = self.recovery.undo.take() else {
             return;
         };
+        // What was taken for lost was only late.
+        self.rack.reordering_seen |= self.recovery.phase != Phase::Loss;
         self.flight.clear_losses();
         self.forced_retransmission = false;
         self.recovery.phase = Phase::Open;

@@ -140,6 +140,11 @@ impl Tcp {
         self.unread = 0;
     }
 
+    /// Reads so many bytes of what came while it did not.
+    pub fn read_some(&mut self, bytes: u64) {
+        self.unread = self.unread.saturating_sub(bytes);
+    }
+
     fn take_data(&mut self) {
         let Some(subflow) = &mut self.subflow else {
             return;
@@ -154,7 +159,7 @@ impl Tcp {
     }
 
     pub fn available(&self) -> u64 {
-        self.buffer - self.unread
+        self.buffer.saturating_sub(self.unread)
     }
 }
 
