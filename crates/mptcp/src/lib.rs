@@ -5,9 +5,11 @@
 //!
 //! - [`wire`]: packets as bytes and as values.
 //! - [`cc`], [`sched`], [`pm`]: congestion controls, packet schedulers, path managers, one file each.
+//! - [`failure`]: when a subflow counts as failed, and what is sent again.
 //! - [`seq`], [`payload`], [`time`]: what all of them count in.
 
 pub mod cc;
+pub mod failure;
 pub mod payload;
 pub mod pm;
 pub mod sched;
