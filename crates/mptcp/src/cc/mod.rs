@@ -11,13 +11,41 @@
 //!    after it move down by one.
 //! 2. A subflow is added when its handshake is complete, so that there is an RTT sample unless timestamps and the SYN were lost.
 //! 3. [`CongestionControl::congestion`] is called once per episode: loss or ECN at most once per window, a timeout at the first
-//!    expiry of a segment.
-//! 4. During recovery [`CongestionControl::acked`] is not called; cwnd is set by PRR (RFC 6937) and is ssthresh afterwards.
+//!    expiry of a segment. Every episode ends with [`CongestionControl::recovery_exited`] or [`CongestionControl::undone`],
+//!    unless a further one, a timeout after a loss, takes its place.
+//! 4. During fast recovery and after ECN [`CongestionControl::acked`] is not called; cwnd is set by PRR (RFC 6937) and is
+//!    ssthresh afterwards. After a timeout it is called: slow start is what repairs. A controller that
+//!    [owns its windows](CongestionControl::owns_window) gets every acknowledgment, and nobody else changes them.
 //! 5. Numbers of bytes are real: what a formula gives is added as it is, and only sending rounds down.
+
+pub mod balia;
+pub mod bbr;
+pub mod coupled;
+pub mod cubic;
+pub mod dwc;
+pub mod ewtcp;
+mod fixed_cwnd;
+mod hystart;
+pub mod lia;
+pub mod mpcubic;
+pub mod olia;
+pub mod oot;
+pub mod parameters;
+pub mod paths;
+pub mod reno;
+mod rounds;
+pub mod semicoupled;
+pub mod slow_start;
+mod window_rule;
+pub mod wvegas;
+
+pub mod fluid;
 
 use std::fmt::Debug;
 
 use crate::time::Nanos;
+
+pub use parameters::Parameters;
 
 /// A subflow as congestion control sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,13 +159,20 @@ impl<'a> Context<'a> {
         let window = &mut self.windows[self.which];
         window.ssthresh_bytes = bytes.max(floor_packets * f64::from(window.mss_bytes));
     }
+
+    /// After a timeout the window is one segment (RFC 5681, section 3.1: the loss window).
+    pub fn collapse(&mut self) {
+        self.set_cwnd(0.0);
+    }
 }
 
-/// What an acknowledgment brought.
+/// What an acknowledgment brought. The window's `in_flight_bytes` no longer counts what it covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Acked {
     /// Bytes newly acknowledged, cumulatively or selectively.
     pub bytes: u32,
+    /// Bytes that were newly counted as lost because of it.
+    pub lost_bytes: u32,
     /// The round-trip time it measured.
     pub rtt: Option<Nanos>,
     /// Whether the window was in use: without that no controller may let it grow (RFC 9293 says nothing; RFC 7661, section 4.1).
@@ -178,23 +213,28 @@ pub trait CongestionControl: Debug + Send {
     /// A subflow goes; those after it move down by one.
     fn subflow_removed(&mut self, _which: usize) {}
 
-    /// Data was sent, for the first time or again.
+    /// Data was sent, for the first time or again; the window's `in_flight_bytes` counts it already.
     fn segment_sent(&mut self, _context: &mut Context<'_>, _bytes: u32) {}
 
-    /// New data was acknowledged outside recovery.
+    /// New data was acknowledged, outside fast recovery unless the controller owns its windows.
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked);
 
     /// Sets ssthresh, and after a timeout cwnd; PRR brings cwnd down to ssthresh otherwise.
     fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion);
 
-    /// Recovery ended; cwnd is ssthresh.
+    /// The repair of what was lost ended, or the window after ECN; cwnd is ssthresh, except after a timeout.
     fn recovery_exited(&mut self, _context: &mut Context<'_>) {}
 
     /// The last congestion was none (RFC 4015, RFC 3522): cwnd and ssthresh have been set back to what they were.
     fn undone(&mut self, _context: &mut Context<'_>) {}
 
-    /// Nothing was sent for a while (RFC 5681, section 4.1); cwnd has been reduced already.
+    /// Nothing was sent for a while (RFC 5681, section 4.1); cwnd has been reduced already, unless the controller owns it.
     fn restarted_after_idle(&mut self, _context: &mut Context<'_>, _idle: Nanos) {}
+
+    /// Whether only this controller changes cwnd: no PRR, no reduction after idle times (`cong_control` of Linux).
+    fn owns_window(&self) -> bool {
+        false
+    }
 
     /// Bytes per second at which a subflow is to be paced, if the controller says so itself; else the engine paces as Linux does.
     fn pacing_rate(&self, _context: &Context<'_>) -> Option<f64> {
@@ -205,4 +245,37 @@ pub trait CongestionControl: Debug + Send {
     fn state(&self, _which: usize) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
+}
+
+/// Makes a control for a connection.
+pub type Constructor = fn(&Parameters) -> Box<dyn CongestionControl>;
+
+/// All controls, by name. Those in `-oot` compute with the integers of the out-of-tree kernel, and those in `x-` are this
+/// laboratory's own definitions, because the published ones could not be read.
+pub const CONGESTION_CONTROLS: &[(&str, Constructor)] = &[
+    ("reno", reno::control),
+    ("cubic", cubic::control),
+    ("bbr", bbr::control),
+    ("lia", lia::control),
+    ("olia", olia::control),
+    ("balia", balia::control),
+    ("wvegas", wvegas::control),
+    ("ewtcp", ewtcp::control),
+    ("coupled", coupled::control),
+    ("semicoupled", semicoupled::control),
+    ("fixed_cwnd", fixed_cwnd::control),
+    ("lia-oot", oot::lia::control),
+    ("olia-oot", oot::olia::control),
+    ("balia-oot", oot::balia::control),
+    ("wvegas-oot", oot::wvegas::control),
+    ("x-dwc", dwc::control),
+    ("x-mpcubic", mpcubic::control),
+];
+
+/// The constructor of the control of that name.
+pub fn by_name(name: &str) -> Option<Constructor> {
+    let found = CONGESTION_CONTROLS
+        .iter()
+        .find(|(its_name, _)| *its_name == name);
+    found.map(|(_, constructor)| *constructor)
 }
