@@ -104,8 +104,11 @@ impl World {
                 down: BTreeSet::new(),
                 backup: BTreeSet::new(),
             };
-            let parameters = Parameters { subflows: Some(3) };
-            by_name(name).unwrap()(&connection, parameters)
+            let parameters = Parameters {
+                subflows: Some(3),
+                ..Parameters::default()
+            };
+            by_name(name).unwrap()(&connection, &parameters)
         };
         let all: BTreeSet<u8> = (1..=LINKS).collect();
         let mut world = Self {
@@ -204,7 +207,9 @@ impl World {
                     local_id,
                     remote,
                     backup,
+                    via,
                 } => {
+                    assert_eq!(via, [] as [Ipv4Addr; 0]);
                     assert_eq!(side, 0, "the acceptor opens nothing");
                     assert_eq!(backup, self.backup.contains(&local));
                     self.open(local, local_id, remote);

@@ -5,7 +5,9 @@
 
 mod comparison;
 mod congestion;
+mod failure;
 mod family;
+mod path_management;
 mod scheduling;
 #[path = "../views/mod.rs"]
 mod views;
@@ -17,15 +19,18 @@ use comparison::differences;
 use family::{Family, Vector, longest_prefix};
 
 /// The tables of all files.
-const TABLES: &[&[Family]] = &[congestion::FAMILIES, scheduling::FAMILIES];
+const TABLES: &[&[Family]] = &[
+    congestion::FAMILIES,
+    scheduling::FAMILIES,
+    path_management::FAMILIES,
+    failure::FAMILIES,
+];
 
 /// Families whose vectors cannot be run yet, and why.
 const PENDING: &[(&str, &str)] = &[
     ("paths", "there is no path selection yet"),
     ("ecmp", "the simulator does not route yet"),
     // Tables that other branches add.
-    ("pm", "not merged yet"),
-    ("fail", "not merged yet"),
     ("rto", "not merged yet"),
     ("rack", "not merged yet"),
     ("tlp", "not merged yet"),
