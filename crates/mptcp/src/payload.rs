@@ -20,7 +20,7 @@ const STREAM_CHUNK_LEN: usize = 512;
 enum Rope {
     One(Piece),
     /// At least two pieces, none of them empty.
-    Many(Box<Vec<Piece>>),
+    Many(Vec<Piece>),
 }
 
 #[derive(Clone, Debug)]
@@ -175,7 +175,7 @@ impl Payload {
             *last = piece;
         } else if !last.extend(&piece) {
             match &mut self.0 {
-                Rope::One(last) => self.0 = Rope::Many(Box::new(vec![last.clone(), piece])),
+                Rope::One(last) => self.0 = Rope::Many(vec![last.clone(), piece]),
                 Rope::Many(pieces) => pieces.push(piece),
             }
         }

@@ -119,7 +119,7 @@ mod tests {
         let words = bytes
             .chunks(2)
             .map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)));
-        let mut sum = words.fold(0u32, |sum, word| sum + word);
+        let mut sum: u32 = words.sum();
         while sum >> 16 != 0 {
             sum = (sum & 0xffff) + (sum >> 16);
         }

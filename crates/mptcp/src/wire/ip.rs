@@ -81,7 +81,7 @@ impl<'a> Ipv4View<'a> {
     /// The header is none of IPv4, or the packet is longer than `bytes`.
     pub fn new(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let view = Self::from_prefix(bytes)?;
-        Header::Ipv4.check_len(view.payload.len(), view.payload_len())?;
+        Header::Ipv4.check_len(bytes.len(), view.header_len() + view.payload_len())?;
         Ok(view)
     }
 
@@ -199,7 +199,7 @@ impl<'a> Ipv6View<'a> {
     /// The header is none of IPv6, the packet is longer than `bytes`, or a fragment.
     pub fn new(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let view = Self::from_prefix(bytes)?;
-        Header::Ipv6.check_len(view.payload.len(), view.payload_len())?;
+        Header::Ipv6.check_len(bytes.len(), view.header_len() + view.payload_len())?;
         Ok(view)
     }
 

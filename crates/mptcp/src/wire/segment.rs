@@ -180,7 +180,8 @@ impl Segment {
         header[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
         header[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
         header[8..12].copy_from_slice(&self.ack.0.to_be_bytes());
-        header[12] = ((TCP_HEADER_LEN + options_len) / 4 << 4) as u8;
+        // In its upper four bits, how many words of 32 bits header and options are.
+        header[12] = (((TCP_HEADER_LEN + options_len) / 4) << 4) as u8;
         header[13] = self.flags.0;
         header[14..16].copy_from_slice(&self.window.to_be_bytes());
         header

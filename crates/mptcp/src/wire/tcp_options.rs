@@ -306,7 +306,7 @@ pub(super) fn put(bytes: &[u8], to: &mut OptionBytes) {
 
 /// Pads so that an option of that length ends aligned.
 fn pad(len: usize, to: &mut OptionBytes) {
-    while (to.len() + len) % ALIGNMENT != 0 {
+    while !(to.len() + len).is_multiple_of(ALIGNMENT) {
         put(&[NO_OPERATION], to);
     }
 }
