@@ -136,25 +136,18 @@ impl Segment {
             });
         }
         let payload = range.start + view.header_len()..range.end;
-        Ok(Self::of_view(
-            &view,
-            Payload::shared(Arc::clone(bytes), payload),
-        ))
-    }
-
-    fn of_view(view: &TcpView<'_>, payload: Payload) -> (Self, IgnoredOptions) {
-        let (options, ignored) = TcpOptions::parse(view.options());
-        let segment = Self {
+        let mut segment = Self {
             source_port: view.source_port(),
             destination_port: view.destination_port(),
             seq: view.seq(),
             ack: view.ack(),
             flags: view.flags(),
             window: view.window(),
-            options,
-            payload,
+            options: TcpOptions::default(),
+            payload: Payload::shared(Arc::clone(bytes), payload),
         };
-        (segment, ignored)
+        let ignored = segment.options.read(view.options());
+        Ok((segment, ignored))
     }
 
     /// Appends the segment's bytes, with the checksum of a segment between these two.
