@@ -8,7 +8,7 @@ use crate::pm::FourTuple;
 use crate::sched::{Decision, Range, Reason, SubflowView, View, penalized};
 use crate::subflow::{Chunk, Control};
 use crate::time::Nanos;
-use crate::wire::{Ecn, Segment};
+use crate::wire::{Ecn, Hops, Segment};
 
 /// A segment to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Transmit {
     pub four: FourTuple,
     /// What the IP header says of congestion.
     pub ecn: Ecn,
+    /// Routers that the packet has to pass.
+    pub via: Hops,
     /// The segment.
     pub segment: Segment,
 }
@@ -34,6 +36,7 @@ impl Connection {
                 return Some(Transmit {
                     four: self.paths[which].four,
                     ecn: self.paths[which].subflow.transmit_ecn(),
+                    via: self.paths[which].via.clone(),
                     segment,
                 });
             }
@@ -187,7 +190,7 @@ fn view_of(path: &Path, window: &Window) -> SubflowView {
         id: path.id,
         is_usable: path.can_send(),
         is_backup: path.is_backup(),
-        is_stale: path.is_stale,
+        is_stale: path.is_stale(),
         in_loss: subflow.in_loss(),
         is_open: !window.in_recovery,
         srtt: window.srtt.unwrap_or(0),
@@ -202,7 +205,7 @@ fn view_of(path: &Path, window: &Window) -> SubflowView {
         pacing_rate: subflow.pacing_rate(window),
         sent_bytes: counters.sent_bytes + counters.retransmitted_bytes,
         resent_bytes: counters.retransmitted_bytes,
-        missed_intervals: path.silent_checks,
+        missed_intervals: path.stale.missed_intervals(),
         has_carried_head: false,
     }
 }

@@ -1,6 +1,7 @@
 //! Whatever the paths do, both streams arrive whole, in order and once, and both sides end.
 
-use mptcp::connection::{Config, Event, Reinjection};
+use mptcp::connection::{Config, Event};
+use mptcp::failure::Behaviour;
 use mptcp::subflow::CloseReason;
 use mptcp::{cc, sched};
 use proptest::prelude::*;
@@ -40,10 +41,10 @@ fn stack() -> impl Strategy<Value = Stack> {
                 uses_checksums,
                 send_buffer_bytes: send,
                 receive_buffer_bytes: receive,
-                reinjection: if is_oot {
-                    Reinjection::OnRto
+                behaviour: if is_oot {
+                    Behaviour::oot()
                 } else {
-                    Reinjection::OnStale
+                    Behaviour::mainline()
                 },
                 ..Config::default()
             };
