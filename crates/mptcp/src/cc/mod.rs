@@ -14,7 +14,7 @@
 //!    expiry of a segment. Every episode ends with [`CongestionControl::recovery_exited`] or [`CongestionControl::undone`],
 //!    unless a further one, a timeout after a loss, takes its place.
 //! 4. During fast recovery and after ECN [`CongestionControl::acked`] is not called; cwnd is set by PRR (RFC 6937) and is
-//!    ssthresh afterwards. After a timeout it is called: slow start is what repairs. A controller that
+//!    ssthresh afterwards, if that is finite. After a timeout it is called: slow start is what repairs. A controller that
 //!    [owns its windows](CongestionControl::owns_window) gets every acknowledgment, and nobody else changes them.
 //! 5. Numbers of bytes are real: what a formula gives is added as it is, and only sending rounds down.
 
@@ -186,7 +186,7 @@ pub struct Acked {
 /// A sample of the rate of delivery (draft-ietf-ccwg-bbr, section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeliveryRate {
-    /// Bytes per second.
+    /// Bytes per second, finite and more than 0.
     pub bytes_per_second: f64,
     /// Whether the application, or the scheduler, gave too little to send.
     pub is_application_limited: bool,

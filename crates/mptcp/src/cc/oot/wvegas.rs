@@ -254,10 +254,7 @@ fn apply(context: &mut Context<'_>, acked: &Acked, decision: &Decision) {
     }
     let window = super::packets(context.this());
     let least = window / 2 + window / 4;
-    let ssthresh = decision.after.ssthresh_packets.max(least);
-    if ssthresh < u32::MAX {
-        super::set_ssthresh_packets(context, ssthresh);
-    }
+    super::set_ssthresh_packets(context, decision.after.ssthresh_packets.max(least));
 }
 
 impl CongestionControl for Wvegas {
