@@ -1,4 +1,5 @@
-//! Congestion controls as the engine drives them: what holds whatever happens, where they settle, and how they get there.
+//! Congestion controls as the engine drives them: what holds whatever happens, where they settle, and how they get
+//! there.
 
 mod connection;
 mod dynamics;

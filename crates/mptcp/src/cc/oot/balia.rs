@@ -1,8 +1,9 @@
 //! `balia-oot`: `mptcp_balia.c`.
 //!
-//! Its alpha is an integer: as long as the fastest path is not twice as fast, a loss takes half of a window where it should take
-//! up to three quarters. What a loss takes is computed when the window grows, so it may be out of date: if something else, such
-//! as the penalty of the scheduler, has left less than that, ssthresh wraps around and is infinite.
+//! Its alpha is an integer: as long as the fastest path is not twice as fast, a loss takes half of a window where it
+//! should take up to three quarters. What a loss takes is computed when the window grows, so it may be out of date:
+//! if something else, such as the penalty of the scheduler, has left less than that, ssthresh wraps around and is
+//! infinite.
 
 use super::super::parameters::Parameters;
 use super::super::{Acked, Congestion, CongestionControl, Context};

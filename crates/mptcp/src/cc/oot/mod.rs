@@ -1,5 +1,6 @@
-//! The controls of the out-of-tree kernel (multipath-tcp/mptcp v0.9x) with its integers, flaws included, for reproductions of
-//! papers that used it. Windows are whole packets, times eighths of a microsecond as in its `srtt_us`.
+//! The controls of the out-of-tree kernel (multipath-tcp/mptcp v0.9x) with its integers, flaws included, for
+//! reproductions of papers that used it. Windows are whole packets, times eighths of a microsecond as in its
+//! `srtt_us`.
 
 pub mod balia;
 pub mod lia;

@@ -1,7 +1,7 @@
 //! `wvegas-oot`: `mptcp_wvegas.c`.
 //!
-//! Queued packets are rounded down. A round without any queue counts as one whose queue has doubled, and halves the window; and
-//! the rate of a slow path is 0 where it should weigh little.
+//! Queued packets are rounded down. A round without any queue counts as one whose queue has doubled, and halves the
+//! window; and the rate of a slow path is 0 where it should weigh little.
 
 use super::super::parameters::{self, Parameters};
 use super::super::rounds::Round;
