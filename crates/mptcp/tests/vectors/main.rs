@@ -1,7 +1,9 @@
-//! Runs the test vectors: published formulas, and the integers of kernels, against the functions that the engine itself calls.
+//! Runs the test vectors: published formulas, and the integers of kernels, against the functions that the engine
+//! itself calls.
 //!
-//! The file is that of `MPTCPLAB_VECTORS`, else `tests/vectors.json`. Each vector has an id; its first parts name a family, and
-//! each file here has a table of families. `make vectors` adds those of the metrics, which are written in Python.
+//! The file is that of `MPTCPLAB_VECTORS`, else `tests/vectors.json`. Each vector has an id; its first parts name a
+//! family, and each file here has a table of families. `make vectors` adds those of the metrics, which are written in
+//! Python.
 
 mod comparison;
 mod congestion;
