@@ -406,6 +406,13 @@ mod tests {
     }
 
     #[test]
+    fn netlink_drives_no_policy_that_is_the_engines_alone() {
+        assert!(policy("full_mesh").is_some());
+        assert!(policy("binder").is_none());
+        assert!(policy(KERNEL_ENDPOINTS).is_none());
+    }
+
+    #[test]
     fn the_opener_has_subflow_and_the_acceptor_signal_endpoints_for_further_addresses() {
         let opened = flow("f", Role::Opener, &[(A1, B1), (A2, B2)]);
         assert_eq!(endpoints(&[opened]), [endpoint(A2, flag::SUBFLOW)]);

@@ -10,7 +10,7 @@ pub const TRIES: u32 = 3;
 pub enum AddAddressTimer {
     /// The same each time, as in 6.12.
     Fixed,
-    /// From the longest retransmission timeout of a subflow, doubled with each try, as in newer kernels.
+    /// From the longest retransmission timeout of a subflow, doubled with each try, as in 6.18.
     Adaptive,
 }
 

@@ -15,8 +15,9 @@ pub struct StaleDetector {
 }
 
 impl StaleDetector {
-    /// The timer expired while the subflow had data unacknowledged; `last_received` is when any packet last came in on it. `others`
-    /// are the missed intervals of the other subflows that can send and are not stale. Whether it became stale now.
+    /// The timer expired while the subflow had data unacknowledged; `last_received` is when any packet last came in on it.
+    /// `others` are the missed intervals of the other subflows that can send and are not stale. Says whether it became stale
+    /// now.
     pub fn timer_expired(
         &mut self,
         last_received: Nanos,

@@ -92,8 +92,8 @@ pub fn source_route_len(hops: usize) -> usize {
     3 + 4 * (hops + 1)
 }
 
-/// The opener opens a subflow for each list when the connection is established, and nothing later: it follows no address, and what
-/// closes stays closed. Over IPv6, which has no such option, it opens nothing.
+/// The opener opens a subflow for each list when the connection is established, and nothing later: it follows no address, and
+/// what closes stays closed. Over IPv6, which has no such option, it opens nothing.
 #[derive(Clone, Debug)]
 pub struct Binder {
     role: Role,
