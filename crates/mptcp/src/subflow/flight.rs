@@ -97,6 +97,8 @@ pub(super) struct Flight {
     records: VecDeque<Record>,
     sums: Sums,
     last_transmission: Transmission,
+    /// Bytes that were marked lost since this was asked last.
+    newly_lost_bytes: u32,
 }
 
 /// Sums over all records.
@@ -255,10 +257,16 @@ impl Flight {
 
     /// Marks a record lost, its retransmission too.
     pub fn mark_lost(&mut self, index: usize) {
+        self.newly_lost_bytes += self.records[index].seq_len();
         self.change(index, |record| {
             record.marks.set(Marks::LOST);
             record.marks.clear(Marks::RETRANSMITTED);
         });
+    }
+
+    /// Bytes that were marked lost since the last call.
+    pub fn take_newly_lost(&mut self) -> u32 {
+        std::mem::take(&mut self.newly_lost_bytes)
     }
 
     /// Marks all that the peer has not reported, after a timeout; with `spare`, not those it holds for.

@@ -6,6 +6,7 @@
 mod comparison;
 mod congestion;
 mod family;
+mod loss_recovery;
 
 use std::panic::catch_unwind;
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ use comparison::differences;
 use family::{Family, Vector, longest_prefix};
 
 /// The tables of all files.
-const TABLES: &[&[Family]] = &[congestion::FAMILIES];
+const TABLES: &[&[Family]] = &[congestion::FAMILIES, loss_recovery::FAMILIES];
 
 /// Families whose vectors cannot be run yet, and why.
 const PENDING: &[(&str, &str)] = &[
@@ -32,11 +33,6 @@ const PENDING: &[(&str, &str)] = &[
     ("lamps", "not merged yet"),
     ("pm", "not merged yet"),
     ("fail", "not merged yet"),
-    ("rto", "not merged yet"),
-    ("rack", "not merged yet"),
-    ("tlp", "not merged yet"),
-    ("sack", "not merged yet"),
-    ("prr", "not merged yet"),
 ];
 
 /// Families that `tests/vectors.py` runs.
