@@ -185,7 +185,7 @@ impl Subflow {
         if !advanced {
             return 0;
         }
-        let told = *duplicates * mss;
+        let told = duplicates.saturating_mul(mss);
         *duplicates = match self.recovery.phase {
             Phase::FastRecovery => duplicates.saturating_sub(acked.div_ceil(mss).saturating_sub(1)),
             _ => 0,

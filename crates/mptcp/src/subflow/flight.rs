@@ -273,7 +273,8 @@ impl Flight {
     pub fn mark_all_lost(&mut self, spare: impl Fn(&Record) -> bool) {
         for index in 0..self.records.len() {
             let record = &self.records[index];
-            if !record.is_sacked() && !(index > 0 && spare(record)) {
+            let is_spared = index > 0 && spare(record);
+            if !record.is_sacked() && !is_spared {
                 self.mark_lost(index);
             }
         }
@@ -346,5 +347,16 @@ impl Flight {
         self.sums.remove(record);
         change(record);
         self.sums.add(record);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::Payload;
+
+    #[test]
+    fn a_record_is_small() {
+        assert!(size_of::<Record>() <= size_of::<Payload>() + 64);
     }
 }

@@ -131,7 +131,10 @@ impl Recovery {
 impl Subflow {
     /// Bytes in the network: without SACK, each duplicate acknowledgment tells of a segment that left it.
     pub(super) fn pipe_bytes(&self) -> u32 {
-        let left = self.recovery.duplicate_acks * self.segment_bytes();
+        let left = self
+            .recovery
+            .duplicate_acks
+            .saturating_mul(self.segment_bytes());
         self.flight.in_flight_bytes().saturating_sub(left)
     }
 

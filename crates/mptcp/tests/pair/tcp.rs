@@ -1,6 +1,8 @@
 //! An endpoint of plain TCP: a subflow with a congestion control of its own and an application that writes and reads.
 
-use mptcp::cc::{Acked, Congestion, CongestionControl, Context, Parameters, Window, by_name};
+use mptcp::cc::{
+    Acked, Congestion, CongestionControl, Context, DeliveryRate, Parameters, Window, by_name,
+};
 use mptcp::payload::Payload;
 use mptcp::seq::SeqNr;
 use mptcp::subflow::{Arrival, Chunk, CloseReason, Config, Control, NoOptions, State, Subflow};
@@ -17,6 +19,7 @@ pub struct Recorded {
     pub congestions: Vec<(Nanos, Congestion)>,
     pub undone: u32,
     pub restarted: u32,
+    pub rates: Vec<DeliveryRate>,
 }
 
 impl Recorded {
@@ -27,6 +30,7 @@ impl Recorded {
             congestions: Vec::new(),
             undone: 0,
             restarted: 0,
+            rates: Vec::new(),
         }
     }
 }
@@ -41,6 +45,7 @@ impl CongestionControl for Recorded {
     }
 
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked) {
+        self.rates.extend(acked.delivery_rate);
         self.cc.acked(context, acked);
     }
 
