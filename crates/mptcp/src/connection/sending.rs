@@ -95,12 +95,12 @@ impl Connection {
         let is_full = self.send.free_bytes() == 0;
         let new = Range {
             start: self.send.assigned(),
-            len: unassigned.min(room),
+            len: unassigned,
         };
         let least = unassigned.min(u64::from(self.smallest_segment_bytes()));
         match self.oldest_unacked() {
             _ if unassigned > 0 && room >= least => Some((Reason::NewData, new)),
-            None if new.len > 0 => Some((Reason::NewData, new)),
+            None if unassigned > 0 && room > 0 => Some((Reason::NewData, new)),
             oldest if unassigned > 0 => oldest.map(|range| (Reason::WindowBlocked, range)),
             oldest if is_full => oldest.map(|range| (Reason::BufferBlocked, range)),
             oldest => oldest.map(|range| (Reason::NothingNew, range)),

@@ -45,6 +45,7 @@ impl Subflow {
         if segment.ack.is_before(self.una) {
             return;
         }
+        self.flight.take_newly_lost();
         let usage_before = self.cwnd_usage.is_window_limited(control.window());
         let news = self.take_news(now, segment, arrival);
         self.report_to(control.window_mut());
@@ -184,7 +185,7 @@ impl Subflow {
         if !advanced {
             return 0;
         }
-        let told = *duplicates * mss;
+        let told = duplicates.saturating_mul(mss);
         *duplicates = match self.recovery.phase {
             Phase::FastRecovery => duplicates.saturating_sub(acked.div_ceil(mss).saturating_sub(1)),
             _ => 0,
@@ -206,7 +207,6 @@ impl Subflow {
         } else if is_marked {
             self.congestion_marked(now, control);
         }
-        self.newly_lost = is_lost;
     }
 
     /// Looks for losses; whether any were found.
@@ -244,14 +244,15 @@ impl Subflow {
             return;
         }
         control.window_mut().acked_since_loss_bytes += u64::from(news.delivered);
-        if self.recovery.is_reducing() {
-            let is_safe = news.advanced && !self.newly_lost;
+        let lost_bytes = self.flight.take_newly_lost();
+        if self.recovery.is_reducing() && !control.owns_window() {
+            let is_safe = news.advanced && lost_bytes == 0;
             self.reduce_proportionally(control, news.delivered, is_safe);
             return;
         }
         let acked = Acked {
             bytes: news.delivered,
-            lost_bytes: 0,
+            lost_bytes,
             rtt: news.rtt,
             is_window_limited,
             delivery_rate: news.rate,

@@ -97,6 +97,8 @@ pub(super) struct Flight {
     records: VecDeque<Record>,
     sums: Sums,
     last_transmission: Transmission,
+    /// Bytes that were marked lost since this was asked last.
+    newly_lost_bytes: u32,
 }
 
 /// Sums over all records.
@@ -255,17 +257,24 @@ impl Flight {
 
     /// Marks a record lost, its retransmission too.
     pub fn mark_lost(&mut self, index: usize) {
+        self.newly_lost_bytes += self.records[index].seq_len();
         self.change(index, |record| {
             record.marks.set(Marks::LOST);
             record.marks.clear(Marks::RETRANSMITTED);
         });
     }
 
+    /// Bytes that were marked lost since the last call.
+    pub fn take_newly_lost(&mut self) -> u32 {
+        std::mem::take(&mut self.newly_lost_bytes)
+    }
+
     /// Marks all that the peer has not reported, after a timeout; with `spare`, not those it holds for.
     pub fn mark_all_lost(&mut self, spare: impl Fn(&Record) -> bool) {
         for index in 0..self.records.len() {
             let record = &self.records[index];
-            if !record.is_sacked() && !(index > 0 && spare(record)) {
+            let is_spared = index > 0 && spare(record);
+            if !record.is_sacked() && !is_spared {
                 self.mark_lost(index);
             }
         }
@@ -338,5 +347,16 @@ impl Flight {
         self.sums.remove(record);
         change(record);
         self.sums.add(record);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::Payload;
+
+    #[test]
+    fn a_record_is_small() {
+        assert!(size_of::<Record>() <= size_of::<Payload>() + 64);
     }
 }

@@ -224,8 +224,6 @@ pub struct Subflow {
     recovery: Recovery,
     /// Expiries of the retransmission timer in a row.
     backoff: u32,
-    /// The last acknowledgment told of a loss.
-    newly_lost: bool,
     /// Expiries of the persist timer in a row.
     persist_backoff: u32,
     probes_unanswered: u32,
@@ -298,7 +296,6 @@ impl Subflow {
             deliveries: Deliveries::default(),
             recovery: Recovery::new(iss),
             backoff: 0,
-            newly_lost: false,
             persist_backoff: 0,
             probes_unanswered: 0,
             forced_retransmission: false,

@@ -4,6 +4,7 @@
 mod pair;
 
 mod closing;
+mod controls;
 mod ecn;
 mod handshake;
 mod loss;

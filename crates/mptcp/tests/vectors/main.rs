@@ -9,6 +9,7 @@ mod comparison;
 mod congestion;
 mod failure;
 mod family;
+mod loss_recovery;
 mod path_management;
 mod scheduling;
 #[path = "../views/mod.rs"]
@@ -26,18 +27,13 @@ const TABLES: &[&[Family]] = &[
     scheduling::FAMILIES,
     path_management::FAMILIES,
     failure::FAMILIES,
+    loss_recovery::FAMILIES,
 ];
 
 /// Families whose vectors cannot be run yet, and why.
 const PENDING: &[(&str, &str)] = &[
     ("paths", "there is no path selection yet"),
     ("ecmp", "the simulator does not route yet"),
-    // Tables that other branches add.
-    ("rto", "not merged yet"),
-    ("rack", "not merged yet"),
-    ("tlp", "not merged yet"),
-    ("sack", "not merged yet"),
-    ("prr", "not merged yet"),
 ];
 
 /// Families that `tests/vectors.py` runs.
