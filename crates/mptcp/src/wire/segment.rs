@@ -120,6 +120,7 @@ impl Segment {
     ///
     /// # Panics
     /// The range does not lie within.
+    #[inline]
     pub fn parse(
         bytes: &Arc<[u8]>,
         range: Range<usize>,
