@@ -307,7 +307,8 @@ impl PathOptions<'_> {
     }
 
     fn ack(&mut self, room_bytes: usize, options: &mut MptcpOptions) {
-        if let (Join::Confirming { nonces }, Some(keys)) = (self.signals.join, self.session.keys())
+        if let (Join::Confirming { nonces, .. }, Some(keys)) =
+            (self.signals.join, self.session.keys())
         {
             options.push(self.join_ack(keys, nonces));
             return;

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use mptcp::connection::Event;
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
 use mptcp::payload::Payload;
-use mptcp::pm::{self, AddressPair};
+use mptcp::pm::AddressPair;
 use mptcp::time::{MILLISECOND, Nanos, SECOND};
 use mptcp::wire::Packet;
 use rand_core::SeedableRng;
@@ -170,13 +170,9 @@ impl Pair {
     pub fn set_interface(&mut self, path: usize, side: usize, is_up: bool) {
         self.set_path(path, is_up);
         let address = address(path, side);
-        let event = match is_up {
-            true => pm::Event::AddressUp(address),
-            false => pm::Event::AddressDown(address),
-        };
         self.sides[side]
             .endpoint
-            .handle_address_event(self.now, &event);
+            .handle_address_change(self.now, address, is_up);
     }
 
     /// Payload that a side sent first-hand and again over a path, in bytes.
