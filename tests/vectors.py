@@ -1,6 +1,6 @@
 """Runs the test vectors, those of the engine through cargo: `make vectors`.
 
-The file is that of MPTCPLAB_VECTORS, else tests/vectors.json. The last line adds up; the exit status is 1 if any failed.
+The file is that of MPTCPLAB_VECTORS, else tests/vectors.json. The last line adds up; the status is 1 if any failed.
 """
 
 from __future__ import annotations

@@ -426,7 +426,7 @@ impl Endpoint {
                     source: transmit.four.local.ip(),
                     destination: transmit.four.remote.ip(),
                     ecn: transmit.ecn,
-                    via: Hops::default(),
+                    via: transmit.via,
                     segment: transmit.segment,
                 });
             }

@@ -8,11 +8,13 @@
 //! - [`connection`]: a Multipath TCP connection.
 //! - [`subflow`]: one TCP connection.
 //! - [`cc`], [`sched`], [`pm`]: congestion controls, packet schedulers, path managers, one file each.
+//! - [`failure`]: when a subflow counts as failed, and what is sent again.
 //! - [`seq`], [`payload`], [`time`]: what all of them count in.
 
 pub mod cc;
 pub mod connection;
 pub mod endpoint;
+pub mod failure;
 pub mod payload;
 pub mod pm;
 pub mod sched;

@@ -1,5 +1,5 @@
-//! `balia`: Balanced Linked Adaptation (Peng et al., ToN 2016; draft-walid-mptcp-congestion-control-04), between LIA and OLIA in
-//! friendliness, responsiveness and oscillation.
+//! `balia`: Balanced Linked Adaptation (Peng et al., ToN 2016; draft-walid-mptcp-congestion-control-04), between LIA
+//! and OLIA in friendliness, responsiveness and oscillation.
 
 use super::CongestionControl;
 use super::olia;

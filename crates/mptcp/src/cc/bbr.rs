@@ -1,5 +1,6 @@
-//! `bbr`: BBR version 1 (Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00), each subflow for
-//! itself. It sends at the rate that the path was seen to deliver, and now and then looks for more and for a shorter round trip.
+//! `bbr`: BBR version 1 (Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00), each
+//! subflow for itself. It sends at the rate that the path was seen to deliver, and now and then looks for more and
+//! for a shorter round trip.
 //!
 //! Not here is what Linux adds to the draft: the detection of token-bucket policers and the allowance for aggregated
 //! acknowledgments. Names of methods follow the draft's functions.
@@ -255,11 +256,11 @@ impl Flow {
         if self.state == State::Drain && in_flight <= self.inflight(1.0, mss) {
             self.enter_probe_bw(now);
         }
-        if let State::ProbeBw { phase, since } = self.state {
-            if self.is_phase_over(phase, now - since, window, acked) {
-                let phase = (phase + 1) % PROBE_BW_GAINS.len();
-                self.state = State::ProbeBw { phase, since: now };
-            }
+        if let State::ProbeBw { phase, since } = self.state
+            && self.is_phase_over(phase, now - since, window, acked)
+        {
+            let phase = (phase + 1) % PROBE_BW_GAINS.len();
+            self.state = State::ProbeBw { phase, since: now };
         }
     }
 
@@ -282,10 +283,10 @@ impl Flow {
     /// Takes the sample, and tells whether the least round-trip time was due to be looked for.
     fn update_min_rtt(&mut self, now: Nanos, acked: &Acked) -> bool {
         let is_expired = now > self.min_rtt_at + MIN_RTT_LIFETIME;
-        if let Some(rtt) = acked.rtt {
-            if is_expired || self.min_rtt.is_none_or(|min_rtt| rtt <= min_rtt) {
-                (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
-            }
+        if let Some(rtt) = acked.rtt
+            && (is_expired || self.min_rtt.is_none_or(|min_rtt| rtt <= min_rtt))
+        {
+            (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
         }
         is_expired
     }

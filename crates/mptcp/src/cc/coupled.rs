@@ -1,5 +1,5 @@
-//! `coupled`: all subflows together are one TCP on the paths of least loss (Kelly and Voice 2005; Wischik et al., NSDI 2011).
-//! It leaves lossy paths at the least window, and of equal paths it takes now one and now the other.
+//! `coupled`: all subflows together are one TCP on the paths of least loss (Kelly and Voice 2005; Wischik et al.,
+//! NSDI 2011). It leaves lossy paths at the least window, and of equal paths it takes now one and now the other.
 
 use super::CongestionControl;
 use super::parameters::Parameters;

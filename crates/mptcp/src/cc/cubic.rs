@@ -7,8 +7,8 @@ use super::parameters::{self, Parameters};
 use super::{Acked, Congestion, CongestionControl, Context, reno, slow_start};
 use crate::time::{Nanos, seconds};
 
-/// The seconds K that the curve takes from `cwnd_epoch` back to `w_max`, both in packets (RFC 9438, equation 2); 0 if it is
-/// there already.
+/// The seconds K that the curve takes from `cwnd_epoch` back to `w_max`, both in packets (RFC 9438, equation 2); 0 if
+/// it is there already.
 pub fn time_to_w_max(w_max: f64, cwnd_epoch: f64, c: f64) -> f64 {
     libm::cbrt((w_max - cwnd_epoch).max(0.0) / c)
 }
@@ -29,7 +29,8 @@ pub fn increase(target: f64, cwnd: f64) -> f64 {
     (target - cwnd) / cwnd
 }
 
-/// The increase with which additive increase and a decrease to `beta` have the mean window of Reno (RFC 9438, section 4.3).
+/// The increase with which additive increase and a decrease to `beta` have the mean window of Reno (RFC 9438, section
+/// 4.3).
 pub fn friendly_alpha(beta: f64) -> f64 {
     3.0 * (1.0 - beta) / (1.0 + beta)
 }
@@ -39,7 +40,8 @@ pub fn friendly_window(w_est: f64, acked_packets: f64, cwnd: f64, alpha: f64) ->
     w_est + alpha * acked_packets / cwnd
 }
 
-/// What W_max is after a loss, in packets: less than cwnd if even the last W_max was not reached (RFC 9438, section 4.7).
+/// What W_max is after a loss, in packets: less than cwnd if even the last W_max was not reached (RFC 9438, section
+/// 4.7).
 pub fn w_max_after_loss(cwnd: f64, last_w_max: f64, beta: f64, fast_convergence: bool) -> f64 {
     if fast_convergence && cwnd < last_w_max {
         cwnd * (1.0 + beta) / 2.0
@@ -97,7 +99,8 @@ impl Cubic {
         }
     }
 
-    /// Takes an acknowledgment; what congestion avoidance adds goes through `couple`, in bytes, with the bytes acknowledged.
+    /// Takes an acknowledgment; what congestion avoidance adds goes through `couple`, in bytes, with the bytes
+    /// acknowledged.
     pub fn acked_coupled(
         &mut self,
         context: &mut Context<'_>,

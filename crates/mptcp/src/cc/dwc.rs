@@ -1,8 +1,8 @@
 //! `x-dwc`: subflows that seem to share a bottleneck are coupled, others are not. The idea is Dynamic Window Coupling
 //! (Hassayoun et al., ICNP 2011); its rules are this laboratory's own, as only the abstract could be read.
 //!
-//! Every subflow begins in a group of its own. When one loses, those that are delayed or lost within a round-trip time join its
-//! group, and the others are no longer in it. Within a group windows grow by LIA, alone by Reno.
+//! Every subflow begins in a group of its own. When one loses, those that are delayed or lost within a round-trip
+//! time join its group, and the others are no longer in it. Within a group windows grow by LIA, alone by Reno.
 
 use super::parameters::Parameters;
 use super::paths::Path;
@@ -10,7 +10,8 @@ use super::window_rule::{WindowBased, WindowRule};
 use super::{CongestionControl, Context, lia};
 use crate::time::{Nanos, seconds};
 
-/// The smoothed delay above which a subflow counts as congested: where `fraction` says between its least and its largest.
+/// The smoothed delay above which a subflow counts as congested: where `fraction` says between its least and its
+/// largest.
 pub fn delay_threshold(least_s: f64, largest_s: f64, fraction: f64) -> f64 {
     least_s + fraction * (largest_s - least_s)
 }

@@ -1,5 +1,5 @@
-//! Equilibria of the controls as fluids: windows at which growth and loss balance, for loss that does not depend on them.
-//! They say what to expect of a simulated or a real run.
+//! Equilibria of the controls as fluids: windows at which growth and loss balance, for loss that does not depend on
+//! them. They say what to expect of a simulated or a real run.
 //!
 //! `p` is the probability that a packet begins a loss episode, more than 0, windows are in packets, times in seconds.
 
@@ -113,11 +113,11 @@ pub fn olia(paths: &[LossyPath]) -> Vec<f64> {
     paths.iter().map(window).collect()
 }
 
-/// BALIA: the rates of the paths, compared with that of the best, follow from p rtt^2, compared with its. All rates together
-/// are TCP's on the best path.
+/// BALIA: the rates of the paths, compared with that of the best, follow from p rtt^2, compared with its. All rates
+/// together are TCP's on the best path.
 ///
-/// Of paths that are equally good the first is taken for the best, and the others get the rate of slightly worse ones: that
-/// all are equal is a second equilibrium.
+/// Of paths that are equally good the first is taken for the best, and the others get the rate of slightly worse
+/// ones: that all are equal is a second equilibrium.
 pub fn balia(paths: &[LossyPath]) -> Vec<f64> {
     let alphas = balia_alphas(paths);
     let best_rate = paths.iter().map(LossyPath::tcp_rate).fold(0.0, f64::max);

@@ -123,7 +123,8 @@ impl HyStart {
         now - self.round_start > (least + Self::ack_delay(context)) / 2
     }
 
-    /// The time that four segmentation units take at twice the window per round-trip time, at which Linux paces slow start.
+    /// The time that four segmentation units take at twice the window per round-trip time, at which Linux paces slow
+    /// start.
     fn ack_delay(context: &Context<'_>) -> Nanos {
         let window = context.this();
         let srtt = window.srtt.map_or(0.0, seconds);
@@ -142,8 +143,8 @@ impl HyStart {
     }
 }
 
-/// HyStart++: when the least delay of a round has grown, slow start goes on at a quarter of the pace, and ends after five such
-/// rounds unless the delay falls back.
+/// HyStart++: when the least delay of a round has grown, slow start goes on at a quarter of the pace, and ends after
+/// five such rounds unless the delay falls back.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HyStartPlusPlus {
     round: Round,

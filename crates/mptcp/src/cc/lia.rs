@@ -1,5 +1,5 @@
-//! `lia`: Linked Increases (RFC 6356). All subflows together get what TCP would get on the best path, and no subflow grows
-//! faster than TCP. It is not Pareto-optimal (Khalili et al., CoNEXT 2012).
+//! `lia`: Linked Increases (RFC 6356). All subflows together get what TCP would get on the best path, and no subflow
+//! grows faster than TCP. It is not Pareto-optimal (Khalili et al., CoNEXT 2012).
 
 use super::CongestionControl;
 use super::parameters::{LiaForm, Parameters};
@@ -7,8 +7,8 @@ use super::paths::{Path, linked_increase, sum_in_rtts_of, total_packets};
 use super::reno;
 use super::window_rule::{WindowBased, WindowRule};
 
-/// How aggressive all subflows together are (RFC 6356, section 3, equation 2):
-/// alpha = W max(w_i/rtt_i^2) / (sum of w_i/rtt_i)^2, W being the sum of all windows. For a single path it is 1, exactly.
+/// How aggressive all subflows together are (RFC 6356, section 3, equation 2): alpha = W max(w_i/rtt_i^2) / (sum of
+/// w_i/rtt_i)^2, W being the sum of all windows. For a single path it is 1, exactly.
 pub fn alpha(paths: &[Path]) -> f64 {
     let total = total_packets(paths);
     let of_path = |path: &Path| {

@@ -1,21 +1,24 @@
 //! Congestion controls: how fast the windows of a connection's subflows grow and shrink.
 //!
-//! There is one controller per *connection*, so that it sees all subflows at once; plain TCP is a connection with one subflow.
-//! The engine owns the windows ([`Window`]) and everything that is common: PRR within recovery, the floor, the fraction of a
-//! byte. A controller is told what happens to one subflow and may change only that subflow's window, through [`Context`].
+//! There is one controller per *connection*, so that it sees all subflows at once; plain TCP is a connection with one
+//! subflow. The engine owns the windows ([`Window`]) and everything that is common: PRR within recovery, the floor,
+//! the fraction of a byte. A controller is told what happens to one subflow and may change only that subflow's
+//! window, through [`Context`].
 //!
 //! The engine keeps these promises:
 //!
-//! 1. Subflows are numbered 0, 1, .. in the order in which they came. [`CongestionControl::subflow_added`] is called before
-//!    any other hook of a subflow, when its number is the highest; [`CongestionControl::subflow_removed`] is the last, and those
-//!    after it move down by one.
-//! 2. A subflow is added when its first packet is about to be sent or answered; until its handshake is complete it is not usable.
-//! 3. [`CongestionControl::congestion`] is called once per episode: loss or ECN at most once per window, a timeout at the first
-//!    expiry of a segment. Every episode ends with [`CongestionControl::recovery_exited`] or [`CongestionControl::undone`],
-//!    unless a further one, a timeout after a loss, takes its place.
-//! 4. During fast recovery and after ECN [`CongestionControl::acked`] is not called; cwnd is set by PRR (RFC 6937) and is
-//!    ssthresh afterwards. After a timeout it is called: slow start is what repairs. A controller that
-//!    [owns its windows](CongestionControl::owns_window) gets every acknowledgment, and nobody else changes them.
+//! 1. Subflows are numbered 0, 1, .. in the order in which they came. [`CongestionControl::subflow_added`] is called
+//!    before any other hook of a subflow, when its number is the highest; [`CongestionControl::subflow_removed`] is
+//!    the last, and those after it move down by one.
+//! 2. A subflow is added when its first packet is about to be sent or answered; until its handshake is complete it is
+//!    not usable.
+//! 3. [`CongestionControl::congestion`] is called once per episode: loss or ECN at most once per window, a timeout at
+//!    the first expiry of a segment. Every episode ends with [`CongestionControl::recovery_exited`] or
+//!    [`CongestionControl::undone`], unless a further one, a timeout after a loss, takes its place.
+//! 4. During fast recovery and after ECN [`CongestionControl::acked`] is not called; cwnd is set by PRR (RFC 6937)
+//!    and is ssthresh afterwards, if that is finite. After a timeout it is called: slow start is what repairs. A
+//!    controller that [owns its windows](CongestionControl::owns_window) gets every acknowledgment, and nobody else
+//!    changes them.
 //! 5. Numbers of bytes are real: what a formula gives is added as it is, and only sending rounds down.
 
 pub mod balia;
@@ -175,7 +178,8 @@ pub struct Acked {
     pub lost_bytes: u32,
     /// The round-trip time it measured.
     pub rtt: Option<Nanos>,
-    /// Whether the window was in use: without that no controller may let it grow (RFC 9293 says nothing; RFC 7661, section 4.1).
+    /// Whether the window was in use: without that no controller may let it grow (RFC 9293 says nothing; RFC 7661,
+    /// section 4.1).
     pub is_window_limited: bool,
     /// The rate at which data arrived, in bytes per second, if a sample could be taken.
     pub delivery_rate: Option<DeliveryRate>,
@@ -186,7 +190,7 @@ pub struct Acked {
 /// A sample of the rate of delivery (draft-ietf-ccwg-bbr, section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeliveryRate {
-    /// Bytes per second.
+    /// Bytes per second, finite and more than 0.
     pub bytes_per_second: f64,
     /// Whether the application, or the scheduler, gave too little to send.
     pub is_application_limited: bool,
@@ -228,7 +232,8 @@ pub trait CongestionControl: Debug + Send {
     /// The last congestion was none (RFC 4015, RFC 3522): cwnd and ssthresh have been set back to what they were.
     fn undone(&mut self, _context: &mut Context<'_>) {}
 
-    /// Nothing was sent for a while (RFC 5681, section 4.1); cwnd has been reduced already, unless the controller owns it.
+    /// Nothing was sent for a while (RFC 5681, section 4.1); cwnd has been reduced already, unless the controller
+    /// owns it.
     fn restarted_after_idle(&mut self, _context: &mut Context<'_>, _idle: Nanos) {}
 
     /// Whether only this controller changes cwnd: no PRR, no reduction after idle times (`cong_control` of Linux).
@@ -236,7 +241,8 @@ pub trait CongestionControl: Debug + Send {
         false
     }
 
-    /// Bytes per second at which a subflow is to be paced, if the controller says so itself; else the engine paces as Linux does.
+    /// Bytes per second at which a subflow is to be paced, if the controller says so itself; else the engine paces as
+    /// Linux does.
     fn pacing_rate(&self, _context: &Context<'_>) -> Option<f64> {
         None
     }
@@ -250,8 +256,8 @@ pub trait CongestionControl: Debug + Send {
 /// Makes a control for a connection.
 pub type Constructor = fn(&Parameters) -> Box<dyn CongestionControl>;
 
-/// All controls, by name. Those in `-oot` compute with the integers of the out-of-tree kernel, and those in `x-` are this
-/// laboratory's own definitions, because the published ones could not be read.
+/// All controls, by name. Those in `-oot` compute with the integers of the out-of-tree kernel, and those in `x-` are
+/// this laboratory's own definitions, because the published ones could not be read.
 pub const CONGESTION_CONTROLS: &[(&str, Constructor)] = &[
     ("reno", reno::control),
     ("cubic", cubic::control),

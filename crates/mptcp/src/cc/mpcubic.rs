@@ -1,6 +1,6 @@
-//! `x-mpcubic`: CUBIC whose increase is shared among subflows by their rates, but not slower than LIA. Published multipath
-//! CUBICs differ from each other and could not be read; this definition is the laboratory's own. On n equal paths the windows
-//! together grow like one CUBIC, on a single path it is CUBIC.
+//! `x-mpcubic`: CUBIC whose increase is shared among subflows by their rates, but not slower than LIA. Published
+//! multipath CUBICs differ from each other and could not be read; this definition is the laboratory's own. On n equal
+//! paths the windows together grow like one CUBIC, on a single path it is CUBIC.
 
 use super::cubic::Cubic;
 use super::parameters::Parameters;

@@ -1,5 +1,6 @@
-//! `olia`: Opportunistic Linked Increases (Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control-05). Windows move
-//! from the largest to those of the best paths that are still small; in the end only the best paths carry.
+//! `olia`: Opportunistic Linked Increases (Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control-05).
+//! Windows move from the largest to those of the best paths that are still small; in the end only the best paths
+//! carry.
 
 use super::CongestionControl;
 use super::parameters::Parameters;

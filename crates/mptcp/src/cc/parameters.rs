@@ -5,8 +5,8 @@
 pub struct Parameters {
     /// What congestion avoidance counts.
     pub ack_counting: AckCounting,
-    /// The least slow start threshold in segments. Without it each control has its own: 2 (RFC 5681, section 3.1), but 1 for
-    /// OLIA and BALIA while there are several subflows, as their drafts say.
+    /// The least slow start threshold in segments. Without it each control has its own: 2 (RFC 5681, section 3.1),
+    /// but 1 for OLIA and BALIA while there are several subflows, as their drafts say.
     pub ssthresh_floor_packets: Option<f64>,
     /// The most segments by which one acknowledgment grows the window in slow start: 1 in RFC 5681, 2 in RFC 3465.
     pub slow_start_limit_packets: f64,
@@ -121,8 +121,8 @@ pub enum LiaForm {
         /// `alpha_scale`.
         alpha_scale: u32,
     },
-    /// Wischik et al., NSDI 2011: the least increase over all sets of paths that contain the path, where the RFC looks only
-    /// at the set of all and at the path alone.
+    /// Wischik et al., NSDI 2011: the least increase over all sets of paths that contain the path, where the RFC
+    /// looks only at the set of all and at the path alone.
     Nsdi,
 }
 

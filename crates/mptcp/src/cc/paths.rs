@@ -52,8 +52,8 @@ pub fn total_packets(paths: &[Path]) -> f64 {
     paths.iter().map(|path| path.window_packets).sum()
 }
 
-/// (w_r/rtt_r^2) / (sum of w/rtt)^2: the increase of path r per acknowledged packet that LIA takes the largest of and to which
-/// OLIA and BALIA add. For a single path it is 1/w, exactly.
+/// (w_r/rtt_r^2) / (sum of w/rtt)^2: the increase of path r per acknowledged packet that LIA takes the largest of and
+/// to which OLIA and BALIA add. For a single path it is 1/w, exactly.
 pub fn linked_increase(paths: &[Path], which: usize) -> f64 {
     let path = &paths[which];
     let sum = sum_in_rtts_of(path, paths);

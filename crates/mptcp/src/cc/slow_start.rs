@@ -7,7 +7,8 @@ pub fn initial_window_bytes(mss_bytes: u32) -> u32 {
     (10 * mss_bytes).min(14_600.max(2 * mss_bytes))
 }
 
-/// Bytes by which an acknowledgment of `acked_bytes` grows the window: at most `limit_packets` segments (RFC 3465, section 2.2).
+/// Bytes by which an acknowledgment of `acked_bytes` grows the window: at most `limit_packets` segments (RFC 3465,
+/// section 2.2).
 pub fn increase_bytes(acked_bytes: f64, mss_bytes: u32, limit_packets: f64) -> f64 {
     acked_bytes.min(limit_packets * f64::from(mss_bytes))
 }

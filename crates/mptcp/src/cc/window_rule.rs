@@ -8,8 +8,8 @@ use super::{Acked, Congestion, CongestionControl, Context, reno, slow_start};
 
 /// What is special about a control. Windows are in packets.
 pub(super) trait WindowRule: Debug + Send {
-    /// Bytes by which the window of `paths[this]` grows when so many are acknowledged in congestion avoidance; may be negative.
-    /// For a formula in packets per packet that is its product with the bytes.
+    /// Bytes by which the window of `paths[this]` grows when so many are acknowledged in congestion avoidance; may be
+    /// negative. For a formula in packets per packet that is its product with the bytes.
     fn increase_bytes(&self, paths: &[Path], this: usize, acked_bytes: f64) -> f64;
 
     /// What is left of the window of `paths[this]` after a loss, before the floor applies.

@@ -1,5 +1,6 @@
-//! `wvegas`: Weighted Vegas (Cao et al., ICNP 2012; draft-xu-mptcp-congestion-control). Each subflow keeps some packets queued on
-//! its path, and all together a fixed number, shared by their rates. Loss-based traffic in the same queue starves it.
+//! `wvegas`: Weighted Vegas (Cao et al., ICNP 2012; draft-xu-mptcp-congestion-control). Each subflow keeps some
+//! packets queued on its path, and all together a fixed number, shared by their rates. Loss-based traffic in the same
+//! queue starves it.
 
 use super::parameters::{self, Parameters};
 use super::rounds::Round;

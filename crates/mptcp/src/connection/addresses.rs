@@ -5,13 +5,16 @@ use std::net::{IpAddr, SocketAddr};
 use super::{Connection, Mode};
 use crate::pm::{self, AddressPair, Command, FourTuple};
 use crate::time::Nanos;
-use crate::wire::{AddressId, MptcpOption, RemovedAddresses, ResetReason, SignalledAddress};
+use crate::wire::{AddressId, Hops, MptcpOption, RemovedAddresses, ResetReason, SignalledAddress};
 
 /// How often an announcement is repeated when no echo comes, as in Linux.
 const ANNOUNCEMENT_TRIES: u32 = 3;
 
+/// Hops that an IPv4 header has room for.
+const MAX_HOPS: usize = 9;
+
 /// A subflow that the path manager wants to be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinRequest {
     /// From which address.
     pub local: IpAddr,
@@ -21,6 +24,8 @@ pub struct JoinRequest {
     pub remote: SocketAddr,
     /// Whether it is a backup one.
     pub backup: bool,
+    /// Routers that its packets have to pass.
+    pub via: Hops,
 }
 
 impl JoinRequest {
@@ -71,22 +76,24 @@ impl Connection {
 
     pub(super) fn carry_out(&mut self, now: Nanos, commands: &[Command]) {
         for command in commands {
-            match *command {
-                Command::Announce { id, address } => self.announce(now, id, address),
-                Command::Remove { id, .. } => self.remove_address(id),
+            match command {
+                Command::Announce { id, address } => self.announce(now, *id, *address),
+                Command::Remove { id, .. } => self.remove_address(*id),
                 Command::OpenSubflow {
                     local,
                     local_id,
                     remote,
                     backup,
+                    via,
                 } => self.join_requests.push_back(JoinRequest {
-                    local,
-                    local_id,
-                    remote,
-                    backup,
+                    local: *local,
+                    local_id: *local_id,
+                    remote: *remote,
+                    backup: *backup,
+                    via: via.iter().copied().take(MAX_HOPS).collect(),
                 }),
-                Command::CloseSubflow { subflow } => self.close_subflow(subflow),
-                Command::SetBackup { subflow, backup } => self.set_backup(subflow, backup),
+                Command::CloseSubflow { subflow } => self.close_subflow(*subflow),
+                Command::SetBackup { subflow, backup } => self.set_backup(*subflow, *backup),
             }
         }
     }
@@ -145,7 +152,7 @@ impl Connection {
 
     /// Says an option on a path that works, the first if there is a choice.
     fn say(&mut self, option: MptcpOption) {
-        let works = |path: &&mut super::Path| path.can_send() && !path.is_stale;
+        let works = |path: &&mut super::Path| path.is_healthy();
         if let Some(path) = self.paths.iter_mut().find(works) {
             path.signal(option);
         }

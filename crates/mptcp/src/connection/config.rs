@@ -1,6 +1,7 @@
 //! Parameters of a connection.
 
 use crate::cc::CongestionControl;
+use crate::failure::Behaviour;
 use crate::pm::PathManager;
 use crate::sched::Scheduler;
 use crate::subflow;
@@ -23,10 +24,8 @@ pub struct Config {
     pub max_capable_syns: u32,
     /// What happens when Multipath TCP breaks in the middle of a stream.
     pub fallback: Fallback,
-    /// When data that one subflow does not deliver goes out on another.
-    pub reinjection: Reinjection,
-    /// How many looks may find nothing new on a path before it is stale (Linux, `stale_loss_cnt`).
-    pub stale_after_checks: u32,
+    /// What is done about subflows that fail.
+    pub behaviour: Behaviour,
     /// How long a connection lives without any subflow, so that it can be joined again (break before make).
     pub lifetime_without_subflows: Nanos,
     /// Most subflows at a time.
@@ -43,18 +42,6 @@ pub enum Fallback {
     Strict,
 }
 
-/// When data that one subflow does not deliver goes out on another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reinjection {
-    /// Only when a subflow is closed.
-    OnClose,
-    /// At the first timeout of a subflow, which then carries nothing new until something arrives on it: the out-of-tree kernel.
-    OnRto,
-    /// When the subflow is found stale: mainline.
-    #[default]
-    OnStale,
-}
-
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -65,8 +52,7 @@ impl Default for Config {
             receive_buffer_bytes: 6 << 20,
             max_capable_syns: 3,
             fallback: Fallback::default(),
-            reinjection: Reinjection::default(),
-            stale_after_checks: 4,
+            behaviour: Behaviour::mainline(),
             lifetime_without_subflows: 60 * SECOND,
             max_subflows: 256,
         }

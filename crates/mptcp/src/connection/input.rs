@@ -29,7 +29,7 @@ impl Connection {
     }
 
     fn take_acceptable(&mut self, now: Nanos, which: usize, segment: &Segment, arrival: Arrival) {
-        self.note_sign_of_life(which);
+        self.note_sign_of_life(now, which);
         if arrival.established {
             let path = &mut self.paths[which];
             path.established_at = Some(now);
@@ -456,7 +456,7 @@ impl Connection {
         }
         self.note_timeouts(now, which);
         let path = &self.paths[which];
-        self.windows[which].is_usable = path.can_send() && !path.is_stale;
+        self.windows[which].is_usable = path.is_healthy();
         self.advance_close();
     }
 

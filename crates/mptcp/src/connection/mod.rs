@@ -32,7 +32,7 @@ use rand_core::Rng;
 
 use addresses::Announcements;
 pub use addresses::JoinRequest;
-pub use config::{Algorithms, Config, Fallback, Reinjection};
+pub use config::{Algorithms, Config, Fallback};
 pub use event::Event;
 use keys::Nonces;
 use path::{Join, Path};
@@ -185,6 +185,7 @@ impl Connection {
         self.add_path(now, four, (request.local_id, 0), subflow, join);
         let path = self.paths.last_mut().expect("just added");
         path.signals.is_backup_local = request.backup;
+        path.via = request.via.clone();
     }
 
     /// Answers a SYN with MP_JOIN whose token is ours; false if no more subflows are taken, and a reset has to answer.

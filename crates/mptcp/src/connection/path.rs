@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use super::keys::Nonces;
 use super::mappings::Mappings;
+use crate::failure::StaleDetector;
 use crate::pm::FourTuple;
 use crate::sched::Range;
 use crate::seq::DataSeq;
 use crate::subflow::{Chunk, State, Subflow};
 use crate::time::Nanos;
-use crate::wire::{AddressId, MptcpOption, ResetReason, Token};
+use crate::wire::{AddressId, Hops, MptcpOption, ResetReason, Token};
 
 /// How far the handshake of MP_JOIN is (RFC 8684, section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,21 +62,22 @@ pub(super) struct Path {
     pub(super) four: FourTuple,
     pub(super) local_id: AddressId,
     pub(super) remote_id: AddressId,
+    /// Routers that its packets have to pass.
+    pub(super) via: Hops,
     pub(super) subflow: Subflow,
     pub(super) mappings: Mappings,
     pub(super) signals: PathSignals,
     /// Whether the peer asked us not to send here while others do.
     pub(super) is_backup_remote: bool,
-    /// Nothing seems to arrive on it.
-    pub(super) is_stale: bool,
+    /// It was given up at a timeout, until something arrives on it.
+    pub(super) has_failed: bool,
+    pub(super) stale: StaleDetector,
     /// When its handshake was complete.
     pub(super) established_at: Option<Nanos>,
     /// When data that was missing last came on it.
     pub(super) last_data_at: Nanos,
     /// Back-off of its retransmission timer when it was last looked at.
     pub(super) seen_backoff: u32,
-    /// Looks in a row at which nothing had arrived on it.
-    pub(super) silent_checks: u32,
 }
 
 impl Path {
@@ -91,15 +93,16 @@ impl Path {
             four,
             local_id: ids.0,
             remote_id: ids.1,
+            via: Hops::new(),
             subflow,
             mappings: Mappings::new(),
             signals: PathSignals::new(join),
             is_backup_remote: false,
-            is_stale: false,
+            has_failed: false,
+            stale: StaleDetector::default(),
             established_at: None,
             last_data_at: 0,
             seen_backoff: 0,
-            silent_checks: 0,
         }
     }
 
@@ -112,6 +115,16 @@ impl Path {
 
     pub(super) fn is_backup(&self) -> bool {
         self.signals.is_backup_local || self.is_backup_remote
+    }
+
+    /// Whether nothing seems to arrive on it.
+    pub(super) fn is_stale(&self) -> bool {
+        self.has_failed || self.stale.is_stale()
+    }
+
+    /// Whether it is the choice for what has to arrive.
+    pub(super) fn is_healthy(&self) -> bool {
+        self.can_send() && !self.is_stale()
     }
 
     /// Says an option with an acknowledgment of its own.

@@ -39,7 +39,7 @@ impl ReceiveBuffer {
             out_of_order_bytes: 0,
             next: 0,
             capacity_bytes,
-            edge: capacity_bytes,
+            edge: 0,
         }
     }
 
@@ -57,14 +57,15 @@ impl ReceiveBuffer {
         self.out_of_order_bytes
     }
 
-    /// What the peer may send beyond [`ReceiveBuffer::next`].
-    pub(super) fn window_bytes(&mut self) -> u64 {
-        self.edge = self.edge.max(self.open_edge());
-        self.edge - self.next
+    /// What can be taken beyond [`ReceiveBuffer::next`]; never less than the peer was told.
+    pub(super) fn window_bytes(&self) -> u64 {
+        let free = self.capacity_bytes.saturating_sub(self.ready_bytes);
+        free.max(self.edge - self.next)
     }
 
-    fn open_edge(&self) -> u64 {
-        self.next + self.capacity_bytes.saturating_sub(self.ready_bytes)
+    /// Notes that the peer was told it may send so many bytes beyond [`ReceiveBuffer::next`].
+    pub(super) fn offer(&mut self, bytes: u64) {
+        self.edge = self.edge.max(self.next + bytes);
     }
 
     /// The next bytes in order.
@@ -138,6 +139,7 @@ mod tests {
             pieces in proptest::collection::vec((0..LEN, 1..60u32), 0..200)
         ) {
             let mut buffer = ReceiveBuffer::new(1000);
+            buffer.offer(1000);
             let whole = Payload::stream(7, 0, LEN);
             let mut read = Payload::EMPTY;
             let mut new_bytes = 0;
@@ -162,6 +164,7 @@ mod tests {
     fn the_window_never_shrinks_and_bounds_what_is_kept() {
         let mut buffer = ReceiveBuffer::new(100);
         assert_eq!(buffer.window_bytes(), 100);
+        buffer.offer(100);
         let inserted = buffer.insert(50, &Payload::stream(1, 50, 100));
         assert_eq!((inserted.new_bytes, inserted.refused_bytes), (50, 50));
         buffer.insert(0, &Payload::stream(1, 0, 50));
@@ -173,6 +176,7 @@ mod tests {
     #[test]
     fn what_came_first_stays() {
         let mut buffer = ReceiveBuffer::new(100);
+        buffer.offer(100);
         buffer.insert(10, &Payload::stream(1, 10, 10));
         buffer.insert(0, &Payload::stream(2, 0, 30));
         let mut read = Payload::EMPTY;

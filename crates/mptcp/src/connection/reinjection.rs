@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 
-use super::{Connection, Mode, Reinjection};
+use super::path::Path;
+use super::{Connection, Mode};
+use crate::failure::{FailedAfter, Reinjection, is_worth_reinjecting, remaining_interval};
 use crate::sched::Range;
-use crate::time::{MILLISECOND, Nanos};
+use crate::time::Nanos;
 
-/// The shortest time between two looks at a connection with data outstanding: the least RTO of Linux.
-const LEAST_INTERVAL: Nanos = 200 * MILLISECOND;
+/// Data that an idle path repeats at a time, in bytes: as much as a fragment of Linux's send queue.
+const LARGEST_REPETITION_BYTES: u64 = 32 << 10;
 
 /// Ranges of our stream that wait to be sent again.
 #[derive(Debug, Default)]
@@ -82,10 +84,10 @@ fn some(start: u64, len: u64) -> Option<Range> {
 
 impl Connection {
     /// Something arrived on a path: whatever was thought of it, it lives.
-    pub(super) fn note_sign_of_life(&mut self, which: usize) {
+    pub(super) fn note_sign_of_life(&mut self, now: Nanos, which: usize) {
         let path = &mut self.paths[which];
-        path.is_stale = false;
-        path.silent_checks = 0;
+        path.has_failed = false;
+        path.stale.received(now);
     }
 
     /// The out-of-tree kernel gives up on a path at its first timeout, until something arrives on it.
@@ -95,31 +97,56 @@ impl Connection {
         let has_expired = backoff > path.seen_backoff;
         path.seen_backoff = backoff;
         self.watch(now);
-        if has_expired
-            && self.config.reinjection == Reinjection::OnRto
-            && self.has_other_path(which)
-        {
-            self.give_up_on(which);
+        if !has_expired || !self.has_other_path(which) {
+            return;
+        }
+        let behaviour = &self.config.behaviour;
+        let (fails, reinjects) = (
+            behaviour.failed_after == FailedAfter::FirstRto,
+            behaviour.reinjection == Reinjection::OnRto,
+        );
+        self.paths[which].has_failed |= fails;
+        if reinjects {
+            self.reinject_from(which);
         }
     }
 
     fn has_other_path(&self, which: usize) -> bool {
         let mut paths = self.paths.iter().enumerate();
-        paths.any(|(index, path)| index != which && path.can_send() && !path.is_stale)
+        paths.any(|(index, path)| index != which && path.is_healthy())
     }
 
-    fn give_up_on(&mut self, which: usize) {
-        let path = &mut self.paths[which];
-        path.is_stale = true;
-        for chunk in path.subflow.unacked() {
-            self.reinjections
-                .push(chunk.offset, u64::from(chunk.payload.len()));
-        }
-        for chunk in path.subflow.take_queue() {
-            self.reinjections
-                .push(chunk.offset, u64::from(chunk.payload.len()));
+    /// What a path has not delivered goes to the others: what it never sent, and of the rest what some other one has not
+    /// carried.
+    fn reinject_from(&mut self, which: usize) {
+        let unsent = self.paths[which].subflow.take_queue();
+        let sent: Vec<_> = self.paths[which].subflow.unacked().cloned().collect();
+        for chunk in unsent.iter().chain(&sent) {
+            let len = u64::from(chunk.payload.len());
+            let range = Range {
+                start: chunk.offset,
+                len,
+            };
+            let others = self
+                .paths
+                .iter()
+                .enumerate()
+                .filter(|(index, path)| *index != which && path.is_healthy());
+            if is_worth_reinjecting(others.map(|(_, path)| path.holds(range))) {
+                self.reinjections.push(chunk.offset, len);
+            }
         }
         self.reinjections.discard_before(self.send.acked());
+        self.is_schedulable = true;
+    }
+
+    /// All that was sent and has not arrived goes out again.
+    fn reinject_everything(&mut self, stale: usize) {
+        self.paths[stale].subflow.take_queue();
+        let len = self.send.assigned() - self.send.acked();
+        if len > 0 {
+            self.reinjections.push(self.send.acked(), len);
+        }
         self.is_schedulable = true;
     }
 
@@ -135,12 +162,11 @@ impl Connection {
         }
     }
 
-    /// The longest that any path that is not stale still waits for an acknowledgment (Linux, `mptcp_timeout_from_subflow`).
+    /// Mainline's interval: as long as the slowest path that is not stale still waits for an acknowledgment.
     fn check_interval(&self, now: Nanos) -> Nanos {
-        let paths = self.paths.iter().filter(|path| !path.is_stale);
-        let waits = paths.filter_map(|path| path.subflow.retransmission_at());
-        let longest = waits.max().unwrap_or(now);
-        longest.saturating_sub(now).max(LEAST_INTERVAL)
+        let paths = self.paths.iter().filter(|path| !path.is_stale());
+        let deadlines = paths.filter_map(|path| path.subflow.retransmission_at());
+        remaining_interval(deadlines.map(|at| at.saturating_sub(now)))
     }
 
     pub(super) fn handle_reinjection_timeout(&mut self, now: Nanos) {
@@ -151,54 +177,54 @@ impl Connection {
         if self.session.fins.local_to_send().is_some() {
             self.say_data_fin();
         }
-        if self.config.reinjection == Reinjection::OnStale {
-            self.look_for_stale_paths();
-            self.repeat_oldest_on_idle_path();
+        if let FailedAfter::StaleIntervals(intervals) = self.config.behaviour.failed_after {
+            self.look_for_stale_paths(intervals);
         }
+        self.repeat_oldest_on_idle_path();
         self.watch(now);
     }
 
-    fn look_for_stale_paths(&mut self) {
+    fn look_for_stale_paths(&mut self, intervals: u32) {
         for which in 0..self.paths.len() {
-            let path = &mut self.paths[which];
-            if path.subflow.unacked_bytes() == 0 || path.is_stale {
+            if self.paths[which].subflow.unacked_bytes() == 0 {
                 continue;
             }
-            path.silent_checks += 1;
-            if path.silent_checks > self.config.stale_after_checks && self.has_livelier_path(which)
-            {
-                self.give_up_on(which);
-                self.reinjections
-                    .push(self.send.acked(), self.send.assigned() - self.send.acked());
+            let others = self.paths.iter().enumerate();
+            let others: Vec<_> = others
+                .filter(|(index, path)| *index != which && path.is_healthy())
+                .map(|(_, path)| path.stale.missed_intervals())
+                .collect();
+            let path = &mut self.paths[which];
+            let received_at = path.subflow.last_received_at();
+            let is_new = path
+                .stale
+                .timer_expired(received_at, intervals, others.into_iter());
+            if is_new {
+                self.reinject_stale(which);
             }
         }
     }
 
-    /// Whether another path has been heard of lately (Linux, `mptcp_subflow_active` in `__mptcp_retransmit_pending_data`).
-    fn has_livelier_path(&self, which: usize) -> bool {
-        let limit = self.config.stale_after_checks.saturating_sub(1).max(1);
-        let mut others = self
-            .paths
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| *index != which);
-        others.any(|(_, path)| path.can_send() && !path.is_stale && path.silent_checks < limit)
+    fn reinject_stale(&mut self, which: usize) {
+        if self.config.behaviour.reinjection != Reinjection::OnStale {
+            return;
+        }
+        match self.config.behaviour.reinject_whole_queue {
+            true => self.reinject_everything(which),
+            false => self.reinject_from(which),
+        }
     }
 
-    /// A path with nothing to do carries the oldest data once more.
+    /// A path with nothing to do carries the oldest data once more. It may have been acknowledged where it was sent, and yet
+    /// not be there: what does not fit into the receive buffer is dropped.
     fn repeat_oldest_on_idle_path(&mut self) {
-        let is_idle = |path: &super::Path| {
-            path.can_send() && !path.is_stale && path.subflow.unacked_bytes() == 0
-        };
-        let oldest = self
-            .paths
-            .iter()
-            .filter_map(|path| path.subflow.unacked().next());
-        let first = oldest.min_by_key(|chunk| chunk.offset).cloned();
-        if let Some(chunk) = first.filter(|_| self.paths.iter().any(is_idle)) {
-            self.reinjections
-                .push(chunk.offset, u64::from(chunk.payload.len()));
-            self.reinjections.discard_before(self.send.acked());
+        let is_idle = |path: &Path| path.is_healthy() && path.subflow.unacked_bytes() == 0;
+        if let Some(oldest) = self
+            .oldest_unacked()
+            .filter(|_| self.paths.iter().any(is_idle))
+        {
+            let len = oldest.len.min(LARGEST_REPETITION_BYTES);
+            self.reinjections.push(oldest.start, len);
             self.is_schedulable = true;
         }
     }

@@ -8,7 +8,7 @@ use crate::pm::FourTuple;
 use crate::sched::{Decision, Range, Reason, SubflowView, View, penalized};
 use crate::subflow::{Chunk, Control};
 use crate::time::Nanos;
-use crate::wire::{Ecn, Segment};
+use crate::wire::{Ecn, Hops, Segment};
 
 /// A segment to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Transmit {
     pub four: FourTuple,
     /// What the IP header says of congestion.
     pub ecn: Ecn,
+    /// Routers that the packet has to pass.
+    pub via: Hops,
     /// The segment.
     pub segment: Segment,
 }
@@ -34,6 +36,7 @@ impl Connection {
                 return Some(Transmit {
                     four: self.paths[which].four,
                     ecn: self.paths[which].subflow.transmit_ecn(),
+                    via: self.paths[which].via.clone(),
                     segment,
                 });
             }
@@ -50,8 +53,12 @@ impl Connection {
             session: &mut self.session,
             signals: &mut path.signals,
         };
-        path.subflow
-            .poll_transmit(now, receive_window, &mut control, &mut options)
+        let segment =
+            path.subflow
+                .poll_transmit(now, receive_window, &mut control, &mut options)?;
+        self.receive
+            .offer(u64::from(path.subflow.offered_window_bytes()));
+        Some(segment)
     }
 
     /// Asks the scheduler until it has nothing to say.
@@ -88,12 +95,12 @@ impl Connection {
         let is_full = self.send.free_bytes() == 0;
         let new = Range {
             start: self.send.assigned(),
-            len: unassigned.min(room),
+            len: unassigned,
         };
         let least = unassigned.min(u64::from(self.smallest_segment_bytes()));
         match self.oldest_unacked() {
             _ if unassigned > 0 && room >= least => Some((Reason::NewData, new)),
-            None if new.len > 0 => Some((Reason::NewData, new)),
+            None if unassigned > 0 && room > 0 => Some((Reason::NewData, new)),
             oldest if unassigned > 0 => oldest.map(|range| (Reason::WindowBlocked, range)),
             oldest if is_full => oldest.map(|range| (Reason::BufferBlocked, range)),
             oldest => oldest.map(|range| (Reason::NothingNew, range)),
@@ -106,7 +113,7 @@ impl Connection {
     }
 
     /// The first data that was given to a path and not acknowledged, as long as the same paths have it.
-    fn oldest_unacked(&self) -> Option<Range> {
+    pub(super) fn oldest_unacked(&self) -> Option<Range> {
         let start = self.send.acked();
         let ends = self
             .paths
@@ -183,7 +190,7 @@ fn view_of(path: &Path, window: &Window) -> SubflowView {
         id: path.id,
         is_usable: path.can_send(),
         is_backup: path.is_backup(),
-        is_stale: path.is_stale,
+        is_stale: path.is_stale(),
         in_loss: subflow.in_loss(),
         is_open: !window.in_recovery,
         srtt: window.srtt.unwrap_or(0),
@@ -198,7 +205,7 @@ fn view_of(path: &Path, window: &Window) -> SubflowView {
         pacing_rate: subflow.pacing_rate(window),
         sent_bytes: counters.sent_bytes + counters.retransmitted_bytes,
         resent_bytes: counters.retransmitted_bytes,
-        missed_intervals: path.silent_checks,
+        missed_intervals: path.stale.missed_intervals(),
         has_carried_head: false,
     }
 }

@@ -142,11 +142,13 @@ impl Session {
         u64::try_from(data_seq.distance_from(first)).ok()
     }
 
-    /// What a DATA_ACK says now.
-    pub(super) fn data_ack(&self) -> Option<DataNumber> {
+    /// What a DATA_ACK says now, in the long form if the peer takes it and there is room: a segment that was cut for the short
+    /// form, and is sent again, has none.
+    fn data_ack(&self, room_bytes: usize) -> Option<DataNumber> {
         let fin = u64::from(self.fins.is_remote_reached(self.receive_next));
         let next = self.remote?.first_data_seq + self.receive_next + fin;
-        Some(match self.has_long_acks {
+        let is_long = self.has_long_acks && room_bytes >= LONG_DSS_BYTES as usize;
+        Some(match is_long {
             true => DataNumber::Long(next),
             false => DataNumber::Short(next.low()),
         })
@@ -173,10 +175,10 @@ impl Session {
         })
     }
 
-    fn dss(&self, mapping: Option<Mapping>, data_fin: bool) -> MptcpOption {
+    fn dss(&self, mapping: Option<Mapping>, data_fin: bool, room_bytes: usize) -> MptcpOption {
         MptcpOption::Dss(Dss {
             data_fin,
-            data_ack: self.data_ack(),
+            data_ack: self.data_ack(room_bytes),
             mapping,
         })
     }
@@ -234,7 +236,7 @@ impl Options for PathOptions<'_> {
             SegmentKind::SynAck => options.push(self.syn_ack()),
             SegmentKind::Data => options.push(self.data(outgoing)),
             SegmentKind::Ack => self.ack(outgoing.room_bytes, &mut options),
-            SegmentKind::Fin => options.extend(self.fin()),
+            SegmentKind::Fin => options.extend(self.fin(outgoing.room_bytes)),
             SegmentKind::Reset => self.reset(&mut options),
         }
         options
@@ -290,9 +292,11 @@ impl PathOptions<'_> {
             Some(remote) if offset == 0 && self.repeats_capable() => {
                 self.session.capable_ack(remote, Some(outgoing))
             }
-            _ => self
-                .session
-                .dss(Some(self.session.mapping(outgoing, offset)), false),
+            _ => self.session.dss(
+                Some(self.session.mapping(outgoing, offset)),
+                false,
+                outgoing.room_bytes,
+            ),
         }
     }
 
@@ -317,7 +321,7 @@ impl PathOptions<'_> {
         let signal = self.signals.pending.pop_front();
         let takes_all_room = matches!(signal, Some(MptcpOption::AddAddress(_)));
         if !takes_all_room {
-            options.push(self.acknowledgment());
+            options.push(self.acknowledgment(room_bytes));
         }
         if let Some(signal) = signal {
             let used: usize = options.iter().map(MptcpOption::wire_len).sum();
@@ -335,17 +339,21 @@ impl PathOptions<'_> {
     }
 
     /// A DSS without data; with our DATA_FIN if it is to be said on this path.
-    fn acknowledgment(&mut self) -> MptcpOption {
+    fn acknowledgment(&mut self, room_bytes: usize) -> MptcpOption {
         let fin = self.session.fins.local_to_send();
         let says_fin = std::mem::take(&mut self.signals.says_fin);
         match fin.filter(|_| says_fin) {
-            Some(fin) => self.session.dss(Some(self.session.fin_mapping(fin)), true),
-            None => self.session.dss(None, false),
+            Some(fin) => self
+                .session
+                .dss(Some(self.session.fin_mapping(fin)), true, room_bytes),
+            None => self.session.dss(None, false, room_bytes),
         }
     }
 
-    fn fin(&self) -> Option<MptcpOption> {
-        self.session.remote.map(|_| self.session.dss(None, false))
+    fn fin(&self, room_bytes: usize) -> Option<MptcpOption> {
+        self.session
+            .remote
+            .map(|_| self.session.dss(None, false, room_bytes))
     }
 
     fn reset(&mut self, options: &mut MptcpOptions) {

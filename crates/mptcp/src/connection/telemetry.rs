@@ -67,7 +67,7 @@ impl Connection {
             window: window.clone(),
             counters: *path.subflow.counters(),
             is_backup: path.is_backup(),
-            is_stale: path.is_stale,
+            is_stale: path.is_stale(),
             established_at: path.established_at,
         })
     }

@@ -2,9 +2,9 @@
 //!
 //! Copies pay ([`copies_pay`]) while one of these holds:
 //!
-//! - little is on its way: all that is written and not acknowledged fits into the smallest window of the regular subflows that are
-//!   available. So short messages, which wait for their last segment, take the fastest path each time, and a copy takes room
-//!   that nothing else needs;
+//! - little is on its way: all that is written and not acknowledged fits into the smallest window of the regular subflows
+//!   that are available. So short messages, which wait for their last segment, take the fastest path each time, and a copy
+//!   takes room that nothing else needs;
 //! - a path fails: a regular subflow is stale or repairs a timeout;
 //! - a path is lossy: more than 5 % of what a regular subflow sends is lost.
 //!

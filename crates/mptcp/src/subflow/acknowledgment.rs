@@ -45,6 +45,7 @@ impl Subflow {
         if segment.ack.is_before(self.una) {
             return;
         }
+        self.flight.take_newly_lost();
         let usage_before = self.cwnd_usage.is_window_limited(control.window());
         let news = self.take_news(now, segment, arrival);
         self.report_to(control.window_mut());
@@ -96,16 +97,23 @@ impl Subflow {
         }
     }
 
-    /// A first block below the acknowledgment or within the second reports a duplicate (RFC 2883, section 4).
+    /// A first block below the acknowledgment or within the second reports a duplicate (RFC 2883, section 4). More of them than
+    /// were sent again are the network's own.
     fn take_duplicate_report(&mut self, segment: &Segment) -> bool {
         let Some(block) = duplicate_report(segment).filter(|_| self.has_sack) else {
             return false;
         };
         let len = block.end.distance_from(block.start).max(0) as u32;
         let segments = len.div_ceil(self.segment_bytes()).max(1);
-        self.counters.spurious_retransmissions += u64::from(segments);
+        let reported = self.counters.spurious_retransmissions + u64::from(segments);
+        if reported > self.counters.retransmitted_segments {
+            return true;
+        }
+        self.counters.spurious_retransmissions = reported;
         self.recovery.duplicate_reported(block.end, segments);
-        self.rack.duplicate_reported(self.nxt);
+        if self.recovery.probe.is_none() {
+            self.rack.duplicate_reported(self.nxt);
+        }
         true
     }
 
@@ -113,12 +121,9 @@ impl Subflow {
     fn take_delivery(&mut self, now: Nanos, segment: &Segment) -> Delivery {
         let mut delivery = Delivery::default();
         let min_rtt = self.rtt.min().unwrap_or(0);
-        let echo = self.timestamps.echo(segment);
         let rack = &mut self.rack;
         let mut take = |record: &super::flight::Record, is_selective: bool| {
-            let sent = super::timestamps::clock(record.sent.at);
-            let is_older = echo.is_some_and(|echo| super::timestamps::is_older(echo, sent));
-            rack.delivered(now, record, min_rtt, is_older);
+            rack.delivered(now, record, min_rtt);
             delivery.add(record, is_selective);
         };
         self.flight
@@ -141,7 +146,7 @@ impl Subflow {
         let fin = u32::from(acked > 0 && self.is_fin_acked());
         self.counters.acked_bytes += u64::from(acked - fin);
         if acked > 0 {
-            self.backoff = 0;
+            (self.backoff, self.persist_backoff) = (0, 0);
         }
     }
 
@@ -180,7 +185,7 @@ impl Subflow {
         if !advanced {
             return 0;
         }
-        let told = *duplicates * mss;
+        let told = duplicates.saturating_mul(mss);
         *duplicates = match self.recovery.phase {
             Phase::FastRecovery => duplicates.saturating_sub(acked.div_ceil(mss).saturating_sub(1)),
             _ => 0,
@@ -202,7 +207,6 @@ impl Subflow {
         } else if is_marked {
             self.congestion_marked(now, control);
         }
-        self.newly_lost = is_lost;
     }
 
     /// Looks for losses; whether any were found.
@@ -240,14 +244,15 @@ impl Subflow {
             return;
         }
         control.window_mut().acked_since_loss_bytes += u64::from(news.delivered);
-        if self.recovery.is_reducing() {
-            let is_safe = news.advanced && !self.newly_lost;
+        let lost_bytes = self.flight.take_newly_lost();
+        if self.recovery.is_reducing() && !control.owns_window() {
+            let is_safe = news.advanced && lost_bytes == 0;
             self.reduce_proportionally(control, news.delivered, is_safe);
             return;
         }
         let acked = Acked {
             bytes: news.delivered,
-            lost_bytes: 0,
+            lost_bytes,
             rtt: news.rtt,
             is_window_limited,
             delivery_rate: news.rate,

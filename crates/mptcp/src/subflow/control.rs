@@ -65,6 +65,11 @@ impl<'a> Control<'a> {
         self.cc.restarted_after_idle(&mut context, idle);
     }
 
+    /// See [`CongestionControl::owns_window`].
+    pub fn owns_window(&self) -> bool {
+        self.cc.owns_window()
+    }
+
     /// See [`CongestionControl::pacing_rate`].
     pub fn pacing_rate(&mut self, now: Nanos) -> Option<f64> {
         self.cc

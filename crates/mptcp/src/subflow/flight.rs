@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::Chunk;
 use super::delivery_rate::SentState;
-use super::rack::Rack;
+use super::rack::{Rack, Transmission};
 use super::sack::SackedAbove;
 use crate::seq::SeqNr;
 use crate::time::Nanos;
@@ -49,6 +49,8 @@ pub(super) struct Record {
     pub seq: SeqNr,
     payload_len: u32,
     marks: Marks,
+    /// The last time it was sent.
+    pub transmission: Transmission,
     pub sent: SentState,
 }
 
@@ -94,6 +96,9 @@ impl Record {
 pub(super) struct Flight {
     records: VecDeque<Record>,
     sums: Sums,
+    last_transmission: Transmission,
+    /// Bytes that were marked lost since this was asked last.
+    newly_lost_bytes: u32,
 }
 
 /// Sums over all records.
@@ -162,11 +167,13 @@ impl Flight {
         if fin {
             marks.set(Marks::FIN);
         }
+        self.last_transmission = self.last_transmission.next();
         let record = Record {
             payload_len: chunk.payload.len(),
             chunk,
             seq,
             marks,
+            transmission: self.last_transmission,
             sent,
         };
         self.sums.add(&record);
@@ -189,7 +196,10 @@ impl Flight {
 
     /// A record is sent again.
     pub fn retransmitted(&mut self, index: usize, sent: SentState) {
+        self.last_transmission = self.last_transmission.next();
+        let transmission = self.last_transmission;
         self.change(index, |record| {
+            record.transmission = transmission;
             record.sent = sent;
             record
                 .marks
@@ -247,17 +257,24 @@ impl Flight {
 
     /// Marks a record lost, its retransmission too.
     pub fn mark_lost(&mut self, index: usize) {
+        self.newly_lost_bytes += self.records[index].seq_len();
         self.change(index, |record| {
             record.marks.set(Marks::LOST);
             record.marks.clear(Marks::RETRANSMITTED);
         });
     }
 
+    /// Bytes that were marked lost since the last call.
+    pub fn take_newly_lost(&mut self) -> u32 {
+        std::mem::take(&mut self.newly_lost_bytes)
+    }
+
     /// Marks all that the peer has not reported, after a timeout; with `spare`, not those it holds for.
     pub fn mark_all_lost(&mut self, spare: impl Fn(&Record) -> bool) {
         for index in 0..self.records.len() {
             let record = &self.records[index];
-            if !record.is_sacked() && !(index > 0 && spare(record)) {
+            let is_spared = index > 0 && spare(record);
+            if !record.is_sacked() && !is_spared {
                 self.mark_lost(index);
             }
         }
@@ -330,5 +347,16 @@ impl Flight {
         self.sums.remove(record);
         change(record);
         self.sums.add(record);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::Payload;
+
+    #[test]
+    fn a_record_is_small() {
+        assert!(size_of::<Record>() <= size_of::<Payload>() + 64);
     }
 }

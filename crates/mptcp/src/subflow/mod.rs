@@ -4,8 +4,9 @@
 //! bytes across. It numbers data by two numbers: its own sequence number, and where the bytes belong in the stream of the
 //! connection, which it only remembers.
 //!
-//! The order of calls: [`Subflow::handle_segment`] and [`Subflow::handle_timeout`] whenever there is reason to, then
-//! [`Subflow::poll_transmit`] until it has nothing, then [`Subflow::poll_timeout`].
+//! The order of calls: [`Subflow::handle_segment`] or [`Subflow::handle_timeout`] when there is reason to, after each of them
+//! [`Subflow::poll_transmit`] until it has nothing, then [`Subflow::poll_timeout`]. Who lets several segments arrive before it
+//! polls gets one acknowledgment for them all, and the peer counts fewer duplicates.
 
 mod ack_policy;
 mod acknowledgment;
@@ -223,8 +224,6 @@ pub struct Subflow {
     recovery: Recovery,
     /// Expiries of the retransmission timer in a row.
     backoff: u32,
-    /// The last acknowledgment told of a loss.
-    newly_lost: bool,
     /// Expiries of the persist timer in a row.
     persist_backoff: u32,
     probes_unanswered: u32,
@@ -297,7 +296,6 @@ impl Subflow {
             deliveries: Deliveries::default(),
             recovery: Recovery::new(iss),
             backoff: 0,
-            newly_lost: false,
             persist_backoff: 0,
             probes_unanswered: 0,
             forced_retransmission: false,
@@ -375,7 +373,7 @@ impl Subflow {
     }
 
     /// The next segment, if there is one to be sent now. `receive_window_bytes` is what the connection can take beyond what it
-    /// has acknowledged.
+    /// has acknowledged; scaling may offer up to 2^shift - 1 bytes more, because rounding does not move the window back.
     pub fn poll_transmit(
         &mut self,
         now: Nanos,
@@ -449,6 +447,12 @@ impl Subflow {
     /// The window that the peer told last, in bytes.
     pub fn send_window_bytes(&self) -> u32 {
         self.peer_window.bytes
+    }
+
+    /// The window that we told last, in bytes beyond what was received then or since.
+    pub fn offered_window_bytes(&self) -> u32 {
+        let next = self.received.as_ref().map(Reassembly::next);
+        next.map_or(0, |next| self.receive_window.remaining(next))
     }
 
     /// The window that it starts with.

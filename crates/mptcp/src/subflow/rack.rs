@@ -13,11 +13,30 @@ pub fn reordering_window(multiplier: u32, min_rtt: Nanos, srtt: Nanos) -> Nanos 
     (u64::from(multiplier) * (min_rtt / 4)).min(srtt)
 }
 
+/// The number of a transmission. It tells the order in which segments were sent (RACK_sent_after of RFC 8985, section 6.1), also
+/// of those sent at one instant, which sequence numbers do not if one of them is a retransmission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Transmission(u32);
+
+impl Transmission {
+    pub fn next(self) -> Self {
+        Self(self.0.wrapping_add(1))
+    }
+
+    fn is_after(self, other: Self) -> bool {
+        (self.0.wrapping_sub(other.0) as i32) > 0
+    }
+
+    fn later(self, other: Self) -> Self {
+        if self.is_after(other) { self } else { other }
+    }
+}
+
 /// The state of section 5.2 of RFC 8985.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
-    /// RACK.xmit_ts and RACK.end_seq: of the delivered segment that was sent last.
-    latest: Option<(Nanos, SeqNr)>,
+    /// The transmission of the delivered segment that was sent last: RACK.xmit_ts and RACK.end_seq in one number.
+    latest: Option<Transmission>,
     /// RACK.rtt.
     pub rtt: Nanos,
     /// RACK.fack: the highest number that was delivered.
@@ -43,22 +62,17 @@ impl Rack {
         }
     }
 
-    /// Steps 1 to 3 of section 6.2 for a segment that was delivered. `echo_is_older` says that the timestamp echoed is older than
-    /// its last transmission.
-    pub fn delivered(&mut self, now: Nanos, record: &Record, min_rtt: Nanos, echo_is_older: bool) {
+    /// Steps 1 to 3 of section 6.2 for a segment that was delivered. If it was sent again and came back sooner than ever, the
+    /// first transmission arrived. Timestamps do not tell, as in Linux: a report out of order echoes an older one.
+    pub fn delivered(&mut self, now: Nanos, record: &Record, min_rtt: Nanos) {
         self.note_order(record);
         let rtt = now - record.sent.at;
-        if record.was_retransmitted() && (echo_is_older || rtt < min_rtt) {
+        if record.was_retransmitted() && rtt < min_rtt {
             return;
         }
         self.rtt = rtt;
-        let this = (record.sent.at, record.end());
-        if self
-            .latest
-            .is_none_or(|latest| was_sent_after(this, latest))
-        {
-            self.latest = Some(this);
-        }
+        let latest = self.latest.unwrap_or(record.transmission);
+        self.latest = Some(latest.later(record.transmission));
     }
 
     fn note_order(&mut self, record: &Record) {
@@ -103,18 +117,12 @@ impl Rack {
 
     /// Whether the latest delivered segment was sent after that one.
     pub fn is_overtaken(&self, record: &Record) -> bool {
-        let that = (record.sent.at, record.end());
         self.latest
-            .is_some_and(|latest| was_sent_after(latest, that))
+            .is_some_and(|latest| latest.is_after(record.transmission))
     }
 
     /// When that segment counts as lost (section 6.2, step 5).
     pub fn lost_at(&self, record: &Record, window: Nanos) -> Nanos {
         record.sent.at + self.rtt + window
     }
-}
-
-/// RACK_sent_after (RFC 8985, section 6.1).
-fn was_sent_after(one: (Nanos, SeqNr), other: (Nanos, SeqNr)) -> bool {
-    one.0 > other.0 || (one.0 == other.0 && one.1.is_after(other.1))
 }

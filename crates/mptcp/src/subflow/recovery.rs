@@ -131,7 +131,10 @@ impl Recovery {
 impl Subflow {
     /// Bytes in the network: without SACK, each duplicate acknowledgment tells of a segment that left it.
     pub(super) fn pipe_bytes(&self) -> u32 {
-        let left = self.recovery.duplicate_acks * self.segment_bytes();
+        let left = self
+            .recovery
+            .duplicate_acks
+            .saturating_mul(self.segment_bytes());
         self.flight.in_flight_bytes().saturating_sub(left)
     }
 
@@ -194,7 +197,9 @@ impl Subflow {
         if self.recovery.is_reducing() {
             control.window_mut().ssthresh_bytes = threshold;
         }
-        control.window_mut().cwnd_bytes += f64::from(self.flight.in_flight_bytes());
+        if !control.owns_window() {
+            control.window_mut().cwnd_bytes += f64::from(self.flight.in_flight_bytes());
+        }
     }
 
     /// RACK.reo_wnd.
@@ -217,15 +222,14 @@ impl Subflow {
         }
         self.recovery.phase = Phase::Open;
         self.recovery.duplicate_acks = 0;
-        if was_reducing {
-            self.finish_reduction(now, control);
-        }
+        self.finish_episode(now, was_reducing, control);
     }
 
-    /// cwnd is ssthresh in the end; a controller that has no threshold keeps its window.
-    fn finish_reduction(&mut self, now: Nanos, control: &mut Control<'_>) {
+    /// After a reduction cwnd is ssthresh.
+    fn finish_episode(&mut self, now: Nanos, was_reducing: bool, control: &mut Control<'_>) {
+        let is_ours = was_reducing && !control.owns_window();
         let window = control.window_mut();
-        if window.ssthresh_bytes.is_finite() {
+        if is_ours && window.ssthresh_bytes.is_finite() {
             window.cwnd_bytes = window.ssthresh_bytes;
         }
         window.in_recovery = false;
@@ -266,11 +270,16 @@ impl Subflow {
         let Some(undo) = self.recovery.undo.take() else {
             return;
         };
+        // What was taken for lost was only late.
+        self.rack.reordering_seen |= self.recovery.phase != Phase::Loss;
         self.flight.clear_losses();
         self.forced_retransmission = false;
         self.recovery.phase = Phase::Open;
+        let is_ours = !control.owns_window();
         let window = control.window_mut();
-        window.cwnd_bytes = window.cwnd_bytes.max(undo.cwnd_bytes);
+        if is_ours {
+            window.cwnd_bytes = window.cwnd_bytes.max(undo.cwnd_bytes);
+        }
         window.ssthresh_bytes = window.ssthresh_bytes.max(undo.ssthresh_bytes);
         window.in_recovery = false;
         control.undone(now);
@@ -295,7 +304,7 @@ impl Subflow {
                 self.recovery.undo = None;
                 control.congestion(now, Congestion::Loss);
                 self.ecn.window_reduced();
-                self.finish_reduction(now, control);
+                self.finish_episode(now, true, control);
             }
             Verdict::Repaired => {}
         }

@@ -5,6 +5,7 @@ use super::handshake::TIMESTAMPS_LEN;
 use super::timers::Timer;
 use super::tlp::Probe;
 use super::{Chunk, Control, Fin, Options, Outgoing, SegmentKind, State, Subflow, timestamps};
+use crate::cc::Window;
 use crate::payload::Payload;
 use crate::seq::SeqNr;
 use crate::time::Nanos;
@@ -244,17 +245,21 @@ impl Subflow {
         if !self.config.restart_after_idle || !self.flight.is_empty() || idle <= rto {
             return;
         }
-        let window = control.window_mut();
+        if !control.owns_window() {
+            self.decay(control.window_mut(), ((idle - 1) / rto).min(64) as i32);
+        }
+        self.last_sent_at = now;
+        control.restarted_after_idle(now, idle);
+    }
+
+    /// Halves the window that often; the threshold remembers three quarters of it.
+    fn decay(&self, window: &mut Window, times: i32) {
         let cwnd = window.cwnd_bytes;
-        let initial = self.config.initial_window_segments * window.mss_bytes;
-        let floor = f64::from(initial).min(cwnd);
+        let initial = f64::from(self.config.initial_window_segments * window.mss_bytes);
         if window.ssthresh_bytes.is_finite() {
             window.ssthresh_bytes = window.ssthresh_bytes.max(0.75 * cwnd);
         }
-        let halvings = i32::try_from((idle - 1) / rto).unwrap_or(i32::MAX).min(64);
-        window.cwnd_bytes = (cwnd * 0.5f64.powi(halvings)).max(floor);
-        self.last_sent_at = now;
-        control.restarted_after_idle(now, idle);
+        window.cwnd_bytes = (cwnd * 0.5f64.powi(times)).max(initial.min(cwnd));
     }
 
     fn send_new(&mut self, len: u32, fin: bool, output: &mut Output<'_, '_>) -> Segment {

@@ -72,7 +72,8 @@ impl ReceiveWindow {
         available.min(u64::from(u16::MAX) << self.shift) as u32
     }
 
-    fn remaining(&self, next: SeqNr) -> u32 {
+    /// What the peer may still send by the window offered last, in bytes.
+    pub fn remaining(&self, next: SeqNr) -> u32 {
         self.offered.distance_from(next).max(0) as u32
     }
 

@@ -10,13 +10,13 @@ use crate::seq::DataSeq;
 
 /// Words are added in this many independent lanes, so that the compiler can take vector instructions.
 const LANES: usize = 8;
-/// Bytes of a word in a lane: 2^32 of them can be added without overflow.
+/// Bytes that are added at once.
 const WORD_BYTES: usize = size_of::<u32>();
 
 /// The ones' complement sum of what was added so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum {
-    /// Words of 16 bits in this machine's byte order, carries not yet added.
+    /// Words in this machine's byte order, carries not yet added: 2^32 words of 32 bits have room.
     total: u64,
     /// Whether the number of bytes so far is odd.
     is_odd: bool,
@@ -34,13 +34,13 @@ impl Sum {
         let mut sum = Self::new();
         for address in [source, destination] {
             match address {
-                IpAddr::V4(address) => sum.add_bytes(&address.octets()),
+                IpAddr::V4(address) => sum.add_word(address.octets()),
                 IpAddr::V6(address) => sum.add_bytes(&address.octets()),
             }
         }
         // IPv4 has 16 bits for the length: as the upper half is zero, the sum is the same.
-        sum.add_bytes(&(len as u32).to_be_bytes());
-        sum.add_bytes(&u32::from(protocol).to_be_bytes());
+        sum.add_word((len as u32).to_be_bytes());
+        sum.add_word(u32::from(protocol).to_be_bytes());
         sum
     }
 
@@ -52,6 +52,11 @@ impl Sum {
         sum.add_bytes(&subflow_seq.to_be_bytes());
         sum.add_bytes(&len.to_be_bytes());
         sum
+    }
+
+    /// Adds a word of a pseudo-header, before which there are only such.
+    fn add_word(&mut self, word: [u8; WORD_BYTES]) {
+        self.total += u64::from(u32::from_ne_bytes(word));
     }
 
     /// Adds bytes that follow those before.
@@ -97,7 +102,7 @@ fn sum_of_words(bytes: &[u8]) -> u64 {
     last[..tail.len()].copy_from_slice(tail);
     let words = words.iter().chain([&last]);
     let rest: u64 = words.map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
-    u64::from(fold(lanes.iter().map(|&lane| u64::from(fold(lane))).sum())) + rest
+    lanes.iter().sum::<u64>() + rest
 }
 
 /// Adds the carries until 16 bits are left.
@@ -119,7 +124,7 @@ mod tests {
         let words = bytes
             .chunks(2)
             .map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)));
-        let mut sum = words.fold(0u32, |sum, word| sum + word);
+        let mut sum: u32 = words.sum();
         while sum >> 16 != 0 {
             sum = (sum & 0xffff) + (sum >> 16);
         }

@@ -81,7 +81,7 @@ impl<'a> Ipv4View<'a> {
     /// The header is none of IPv4, or the packet is longer than `bytes`.
     pub fn new(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let view = Self::from_prefix(bytes)?;
-        Header::Ipv4.check_len(view.payload.len(), view.payload_len())?;
+        Header::Ipv4.check_len(bytes.len(), view.header_len() + view.payload_len())?;
         Ok(view)
     }
 
@@ -199,7 +199,7 @@ impl<'a> Ipv6View<'a> {
     /// The header is none of IPv6, the packet is longer than `bytes`, or a fragment.
     pub fn new(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let view = Self::from_prefix(bytes)?;
-        Header::Ipv6.check_len(view.payload.len(), view.payload_len())?;
+        Header::Ipv6.check_len(bytes.len(), view.header_len() + view.payload_len())?;
         Ok(view)
     }
 
@@ -379,14 +379,16 @@ impl IpHeader {
         let header_len = header_len(self.source, &self.via);
         let total_len = u16::try_from(header_len + payload_len).expect("at most 65535 bytes");
         let next = self.via.first().unwrap_or(&destination);
-        to.extend_from_slice(&[0x40 | (header_len / 4) as u8, self.ecn as u8]);
-        to.extend_from_slice(&total_len.to_be_bytes());
-        // The identification means nothing where nothing is divided (RFC 6864, section 4.1).
-        to.extend_from_slice(&[0, 0]);
-        to.extend_from_slice(&DO_NOT_FRAGMENT.to_be_bytes());
-        to.extend_from_slice(&[HOP_LIMIT, protocol, 0, 0]);
-        to.extend_from_slice(&source.octets());
-        to.extend_from_slice(&next.octets());
+        // The identification means nothing where nothing is divided (RFC 6864, section 4.1): it stays zero.
+        let mut header = [0; IPV4_HEADER_LEN];
+        header[0] = 0x40 | (header_len / 4) as u8;
+        header[1] = self.ecn as u8;
+        header[2..4].copy_from_slice(&total_len.to_be_bytes());
+        header[6..8].copy_from_slice(&DO_NOT_FRAGMENT.to_be_bytes());
+        header[8..10].copy_from_slice(&[HOP_LIMIT, protocol]);
+        header[12..16].copy_from_slice(&source.octets());
+        header[16..20].copy_from_slice(&next.octets());
+        to.extend_from_slice(&header);
         self.emit_route(destination, to);
         let mut sum = Sum::new();
         sum.add_bytes(&to[start..]);
@@ -415,11 +417,14 @@ impl IpHeader {
     ) {
         assert!(self.via.is_empty(), "a source route is one of IPv4");
         let payload_len = u16::try_from(payload_len).expect("at most 65535 bytes");
-        // Version and traffic class; no flow label.
-        to.extend_from_slice(&[0x60, (self.ecn as u8) << 4, 0, 0]);
-        to.extend_from_slice(&payload_len.to_be_bytes());
-        to.extend_from_slice(&[protocol, HOP_LIMIT]);
-        to.extend_from_slice(&source.octets());
-        to.extend_from_slice(&destination.octets());
+        // No flow label.
+        let mut header = [0; IPV6_HEADER_LEN];
+        header[0] = 0x60;
+        header[1] = (self.ecn as u8) << 4;
+        header[4..6].copy_from_slice(&payload_len.to_be_bytes());
+        header[6..8].copy_from_slice(&[protocol, HOP_LIMIT]);
+        header[8..24].copy_from_slice(&source.octets());
+        header[24..40].copy_from_slice(&destination.octets());
+        to.extend_from_slice(&header);
     }
 }

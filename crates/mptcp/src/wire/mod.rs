@@ -1,16 +1,24 @@
 //! Packets as values, and their bytes.
+//!
+//! Bytes are read in two steps. A view ([`Ipv4View`], [`Ipv6View`], [`TcpView`], [`UdpView`]) checks lengths once and shows the
+//! fields of a header where they stand; captures of which only the first bytes were kept are read with views alone. [`Packet`]
+//! and [`UdpPacket`] are values of what matters to a transport: reading one verifies its checksums and keeps its payload as a
+//! part of the bytes, and writing it computes them. What was written is read again as the same value.
+//!
+//! No bytes make this panic. A packet is refused with a [`ParseError`]; an option that has to be ignored is
+//! [counted](IgnoredOptions).
 
 pub mod checksum;
 mod error;
 mod fields;
 mod ip;
-mod mptcp_option;
-mod mptcp_v0;
+pub mod mptcp_option;
+pub mod mptcp_v0;
 mod options;
 mod packet;
 mod segment;
 mod tcp;
-mod tcp_options;
+pub mod tcp_options;
 mod udp;
 
 pub use error::{Header, ParseError};

@@ -120,6 +120,7 @@ impl Segment {
     ///
     /// # Panics
     /// The range does not lie within.
+    #[inline]
     pub fn parse(
         bytes: &Arc<[u8]>,
         range: Range<usize>,
@@ -136,25 +137,18 @@ impl Segment {
             });
         }
         let payload = range.start + view.header_len()..range.end;
-        Ok(Self::of_view(
-            &view,
-            Payload::shared(Arc::clone(bytes), payload),
-        ))
-    }
-
-    fn of_view(view: &TcpView<'_>, payload: Payload) -> (Self, IgnoredOptions) {
-        let (options, ignored) = TcpOptions::parse(view.options());
-        let segment = Self {
+        let mut segment = Self {
             source_port: view.source_port(),
             destination_port: view.destination_port(),
             seq: view.seq(),
             ack: view.ack(),
             flags: view.flags(),
             window: view.window(),
-            options,
-            payload,
+            options: TcpOptions::default(),
+            payload: Payload::shared(Arc::clone(bytes), payload),
         };
-        (segment, ignored)
+        let ignored = segment.options.read(view.options());
+        Ok((segment, ignored))
     }
 
     /// Appends the segment's bytes, with the checksum of a segment between these two.
@@ -180,7 +174,8 @@ impl Segment {
         header[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
         header[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
         header[8..12].copy_from_slice(&self.ack.0.to_be_bytes());
-        header[12] = ((TCP_HEADER_LEN + options_len) / 4 << 4) as u8;
+        // In its upper four bits, how many words of 32 bits header and options are.
+        header[12] = (((TCP_HEADER_LEN + options_len) / 4) << 4) as u8;
         header[13] = self.flags.0;
         header[14..16].copy_from_slice(&self.window.to_be_bytes());
         header

@@ -104,11 +104,17 @@ impl IgnoredOptions {
 
 impl TcpOptions {
     /// Reads options. Of repeated ones the first counts.
-    pub fn parse(mut options: OptionsIter<'_>) -> (Self, IgnoredOptions) {
+    pub fn parse(options: OptionsIter<'_>) -> (Self, IgnoredOptions) {
         let mut parsed = Self::default();
+        let ignored = parsed.read(options);
+        (parsed, ignored)
+    }
+
+    /// Adds options to none, in their place: they are large.
+    pub(super) fn read(&mut self, mut options: OptionsIter<'_>) -> IgnoredOptions {
         let mut ignored = IgnoredOptions::default();
         for (kind, content) in options.by_ref() {
-            match parsed.take(kind, content) {
+            match self.take(kind, content) {
                 Ok(()) => {}
                 Err(OptionError::Unknown) => ignored.unknown += 1,
                 Err(OptionError::Malformed) => ignored.malformed += 1,
@@ -116,7 +122,7 @@ impl TcpOptions {
             }
         }
         ignored.malformed += u8::from(options.is_malformed());
-        (parsed, ignored)
+        ignored
     }
 
     fn take(&mut self, kind: u8, content: &[u8]) -> Result<(), OptionError> {
@@ -306,7 +312,7 @@ pub(super) fn put(bytes: &[u8], to: &mut OptionBytes) {
 
 /// Pads so that an option of that length ends aligned.
 fn pad(len: usize, to: &mut OptionBytes) {
-    while (to.len() + len) % ALIGNMENT != 0 {
+    while !(to.len() + len).is_multiple_of(ALIGNMENT) {
         put(&[NO_OPERATION], to);
     }
 }

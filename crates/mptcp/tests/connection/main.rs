@@ -3,4 +3,5 @@
 #[path = "../world/mod.rs"]
 mod world;
 
+mod random_worlds;
 mod transfer;

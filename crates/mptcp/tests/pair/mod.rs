@@ -36,12 +36,10 @@ impl<E: Endpoint> Pair<E> {
         }
     }
 
-    /// Sends what there is, now.
-    fn transmit(&mut self) {
-        for (end, wire) in self.ends.iter_mut().zip(&mut self.wires) {
-            while let Some((segment, ecn)) = end.poll_transmit(self.now) {
-                wire.send(self.now, segment, ecn);
-            }
+    /// Sends what one end has to send, now.
+    fn transmit(&mut self, which: usize) {
+        while let Some((segment, ecn)) = self.ends[which].poll_transmit(self.now) {
+            self.wires[which].send(self.now, segment, ecn);
         }
     }
 
@@ -54,7 +52,7 @@ impl<E: Endpoint> Pair<E> {
 
     /// Goes to the next event before `end`, and lets it happen; whether there was one.
     pub fn step(&mut self, end: Nanos) -> bool {
-        self.transmit();
+        (0..2).for_each(|which| self.transmit(which));
         let Some(next) = self.next_wake_up().filter(|next| *next <= end) else {
             self.now = self.now.max(end.min(Nanos::MAX - 1));
             return false;
@@ -63,10 +61,11 @@ impl<E: Endpoint> Pair<E> {
         for (from, to) in [(0, 1), (1, 0)] {
             while let Some((segment, ecn)) = self.wires[from].take_arrived(self.now) {
                 self.ends[to].handle_segment(self.now, &segment, ecn);
+                self.transmit(to);
             }
             self.ends[to].handle_timeout(self.now);
+            self.transmit(to);
         }
-        self.transmit();
         true
     }
 

@@ -1,6 +1,8 @@
 //! An endpoint of plain TCP: a subflow with a congestion control of its own and an application that writes and reads.
 
-use mptcp::cc::{Acked, Congestion, CongestionControl, Context, Window};
+use mptcp::cc::{
+    Acked, Congestion, CongestionControl, Context, DeliveryRate, Parameters, Window, by_name,
+};
 use mptcp::payload::Payload;
 use mptcp::seq::SeqNr;
 use mptcp::subflow::{Arrival, Chunk, CloseReason, Config, Control, NoOptions, State, Subflow};
@@ -10,43 +12,68 @@ use mptcp::wire::{Ecn, Flags, Segment};
 use super::wire::Wire;
 use super::{Endpoint, Pair};
 
-/// Reno in bytes (RFC 5681), counting what it is told.
-#[derive(Debug, Default)]
-pub struct Reno {
+/// A congestion control, and what it was told.
+#[derive(Debug)]
+pub struct Recorded {
+    cc: Box<dyn CongestionControl>,
     pub congestions: Vec<(Nanos, Congestion)>,
     pub undone: u32,
     pub restarted: u32,
+    pub rates: Vec<DeliveryRate>,
 }
 
-impl CongestionControl for Reno {
+impl Recorded {
+    fn new(name: &str) -> Self {
+        let constructor = by_name(name).expect("a name of the table");
+        Self {
+            cc: constructor(&Parameters::default()),
+            congestions: Vec::new(),
+            undone: 0,
+            restarted: 0,
+            rates: Vec::new(),
+        }
+    }
+}
+
+impl CongestionControl for Recorded {
+    fn subflow_added(&mut self, context: &mut Context<'_>) {
+        self.cc.subflow_added(context);
+    }
+
+    fn segment_sent(&mut self, context: &mut Context<'_>, bytes: u32) {
+        self.cc.segment_sent(context, bytes);
+    }
+
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked) {
-        if !acked.is_window_limited {
-            return;
-        }
-        let window = context.this();
-        let bytes = f64::from(acked.bytes);
-        if window.in_slow_start() {
-            context.grow(bytes);
-        } else {
-            let mss = f64::from(window.mss_bytes);
-            context.grow(bytes * mss / window.cwnd_bytes);
-        }
+        self.rates.extend(acked.delivery_rate);
+        self.cc.acked(context, acked);
     }
 
     fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion) {
         self.congestions.push((context.now(), congestion));
-        context.set_ssthresh(context.this().cwnd_bytes / 2.0, 2.0);
-        if congestion == Congestion::Timeout {
-            context.set_cwnd(0.0);
-        }
+        self.cc.congestion(context, congestion);
     }
 
-    fn undone(&mut self, _context: &mut Context<'_>) {
+    fn recovery_exited(&mut self, context: &mut Context<'_>) {
+        self.cc.recovery_exited(context);
+    }
+
+    fn undone(&mut self, context: &mut Context<'_>) {
         self.undone += 1;
+        self.cc.undone(context);
     }
 
-    fn restarted_after_idle(&mut self, _context: &mut Context<'_>, _idle: Nanos) {
+    fn restarted_after_idle(&mut self, context: &mut Context<'_>, idle: Nanos) {
         self.restarted += 1;
+        self.cc.restarted_after_idle(context, idle);
+    }
+
+    fn owns_window(&self) -> bool {
+        self.cc.owns_window()
+    }
+
+    fn pacing_rate(&self, context: &Context<'_>) -> Option<f64> {
+        self.cc.pacing_rate(context)
     }
 }
 
@@ -57,7 +84,7 @@ pub struct Tcp {
     /// None while it listens.
     subflow: Option<Subflow>,
     pub window: Window,
-    pub cc: Reno,
+    pub cc: Recorded,
     seed: u32,
     written: u64,
     /// The bytes that the application read, in order.
@@ -74,7 +101,7 @@ pub struct Tcp {
 impl Tcp {
     /// It waits for a SYN.
     pub fn listening(config: Config, iss: u32) -> Self {
-        Self {
+        let mut end = Self {
             window: Window::new(
                 u32::from(config.mss_bytes),
                 10 * u32::from(config.mss_bytes),
@@ -82,7 +109,7 @@ impl Tcp {
             config,
             iss: SeqNr(iss),
             subflow: None,
-            cc: Reno::default(),
+            cc: Recorded::new("reno"),
             seed: iss,
             written: 0,
             read: Payload::EMPTY,
@@ -90,7 +117,16 @@ impl Tcp {
             buffer: 1 << 20,
             arrivals: Vec::new(),
             unread: 0,
-        }
+        };
+        end.use_control("reno");
+        end
+    }
+
+    /// Takes the congestion control of that name instead of Reno, before anything was sent.
+    pub fn use_control(&mut self, name: &str) {
+        self.cc = Recorded::new(name);
+        let windows = std::slice::from_mut(&mut self.window);
+        self.cc.subflow_added(&mut Context::new(0, windows, 0));
     }
 
     /// It opens.
@@ -140,6 +176,11 @@ impl Tcp {
         self.unread = 0;
     }
 
+    /// Reads so many bytes of what came while it did not.
+    pub fn read_some(&mut self, bytes: u64) {
+        self.unread = self.unread.saturating_sub(bytes);
+    }
+
     fn take_data(&mut self) {
         let Some(subflow) = &mut self.subflow else {
             return;
@@ -154,7 +195,7 @@ impl Tcp {
     }
 
     pub fn available(&self) -> u64 {
-        self.buffer - self.unread
+        self.buffer.saturating_sub(self.unread)
     }
 }
 

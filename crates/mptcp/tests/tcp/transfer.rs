@@ -4,11 +4,7 @@ use mptcp::subflow::{CloseReason, Config, State};
 use mptcp::time::{MILLISECOND, SECOND};
 
 use crate::pair::tcp::{established, pair};
-use crate::pair::wire::Wire;
-
-fn wires() -> [Wire; 2] {
-    [Wire::new(10 * MILLISECOND), Wire::new(10 * MILLISECOND)]
-}
+use crate::wires;
 
 #[test]
 fn the_handshake_takes_one_and_a_half_round_trips() {

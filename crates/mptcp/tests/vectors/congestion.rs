@@ -432,17 +432,18 @@ fn wvegas_queued(inputs: &Inputs) -> Outputs {
 
 fn wvegas_weight(inputs: &Inputs) -> Outputs {
     let rates: Vec<f64> = inputs.get("rate")?;
-    let total_alpha: u32 = inputs.get("total_alpha")?;
-    let weights: Vec<f64> = rates
-        .iter()
-        .map(|rate| wvegas::weight(*rate, sum(&rates)))
-        .collect();
-    let alpha = |weight: &f64| wvegas::alpha_packets(*weight, f64::from(total_alpha));
-    let alphas: Vec<f64> = weights.iter().map(alpha).collect();
+    let (total, total_alpha): (f64, u32) = (sum(&rates), inputs.get("total_alpha")?);
+    let of_each =
+        |formula: &dyn Fn(f64) -> f64| -> Vec<f64> { rates.iter().copied().map(formula).collect() };
+    let weight = |rate| wvegas::weight(rate, total);
+    let integer = |rate: f64| {
+        let weight = oot::wvegas::weight(rate as u64, total as u64).unwrap_or(0);
+        f64::from(oot::wvegas::alpha_packets(weight, total_alpha))
+    };
     Ok(json!({
-        "weight": weights,
-        "alpha_real": alphas,
-        "alpha_int": alphas.iter().map(|alpha| *alpha as u32).collect::<Vec<u32>>(),
+        "weight": of_each(&weight),
+        "alpha_real": of_each(&|rate| wvegas::alpha_packets(weight(rate), f64::from(total_alpha))),
+        "alpha_int": of_each(&integer),
     }))
 }
 

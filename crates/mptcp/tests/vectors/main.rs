@@ -1,11 +1,16 @@
-//! Runs the test vectors: published formulas, and the integers of kernels, against the functions that the engine itself calls.
+//! Runs the test vectors: published formulas, and the integers of kernels, against the functions that the engine
+//! itself calls.
 //!
-//! The file is that of `MPTCPLAB_VECTORS`, else `tests/vectors.json`. Each vector has an id; its first parts name a family, and
-//! each file here has a table of families. `make vectors` adds those of the metrics, which are written in Python.
+//! The file is that of `MPTCPLAB_VECTORS`, else `tests/vectors.json`. Each vector has an id; its first parts name a
+//! family, and each file here has a table of families. `make vectors` adds those of the metrics, which are written in
+//! Python.
 
 mod comparison;
 mod congestion;
+mod failure;
 mod family;
+mod loss_recovery;
+mod path_management;
 mod scheduling;
 #[path = "../views/mod.rs"]
 mod views;
@@ -17,20 +22,18 @@ use comparison::differences;
 use family::{Family, Vector, longest_prefix};
 
 /// The tables of all files.
-const TABLES: &[&[Family]] = &[congestion::FAMILIES, scheduling::FAMILIES];
+const TABLES: &[&[Family]] = &[
+    congestion::FAMILIES,
+    scheduling::FAMILIES,
+    path_management::FAMILIES,
+    failure::FAMILIES,
+    loss_recovery::FAMILIES,
+];
 
 /// Families whose vectors cannot be run yet, and why.
 const PENDING: &[(&str, &str)] = &[
     ("paths", "there is no path selection yet"),
     ("ecmp", "the simulator does not route yet"),
-    // Tables that other branches add.
-    ("pm", "not merged yet"),
-    ("fail", "not merged yet"),
-    ("rto", "not merged yet"),
-    ("rack", "not merged yet"),
-    ("tlp", "not merged yet"),
-    ("sack", "not merged yet"),
-    ("prr", "not merged yet"),
 ];
 
 /// Families that `tests/vectors.py` runs.

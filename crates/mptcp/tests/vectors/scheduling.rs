@@ -92,7 +92,8 @@ struct Slow {
 fn penal(inputs: &Inputs) -> Result<Value, String> {
     let fast: Fast = inputs.get("fast")?;
     let slow: Slow = inputs.get("slow")?;
-    let elapsed_us = inputs.get::<u64>("now_us")? - inputs.get::<u64>("last_penalty_us")?;
+    let (now, last): (u64, Option<u64>) = (inputs.get("now_us")?, inputs.get("last_penalty_us")?);
+    let elapsed = last.map(|last| (now - last) * MICROSECOND);
     let is_limited: bool = inputs.get("window_or_sndbuf_limited")?;
 
     let fast = SubflowView {
@@ -105,7 +106,7 @@ fn penal(inputs: &Inputs) -> Result<Value, String> {
         cwnd_bytes: slow.cwnd * MSS_BYTES,
         ..subflow(1)
     };
-    let is_due = is_limited && is_penalized(&fast, &carrier, Some(elapsed_us * MICROSECOND));
+    let is_due = is_limited && is_penalized(&fast, &carrier, elapsed);
     let (cwnd, ssthresh) = match is_due {
         true => penalized(slow.cwnd, slow.ssthresh),
         false => (slow.cwnd, slow.ssthresh),

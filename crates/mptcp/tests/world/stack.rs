@@ -51,7 +51,7 @@ impl Stack {
                 ),
                 path_manager: pm::by_name(names.2).expect("a path manager")(
                     connection,
-                    pm::Parameters::default(),
+                    &pm::Parameters::default(),
                 ),
             }),
         }

@@ -1,7 +1,9 @@
 //! `balia-oot`: `mptcp_balia.c`.
 //!
-//! Its alpha is an integer: as long as the fastest path is not twice as fast, a loss takes half of a window where it should take
-//! up to three quarters. What a loss takes is computed when the window grows, so it may be out of date.
+//! Its alpha is an integer: as long as the fastest path is not twice as fast, a loss takes half of a window where it
+//! should take up to three quarters. What a loss takes is computed when the window grows, so it may be out of date:
+//! if something else, such as the penalty of the scheduler, has left less than that, ssthresh wraps around and is
+//! infinite.
 
 use super::super::parameters::Parameters;
 use super::super::{Acked, Congestion, CongestionControl, Context};
@@ -59,7 +61,7 @@ impl Adaptation {
         }
     }
 
-    /// ssthresh in packets after a loss.
+    /// ssthresh in packets after a loss, modulo 2^32.
     pub fn ssthresh(&self, window_packets: u32) -> u32 {
         window_packets.wrapping_sub(self.decrease as u32).max(1)
     }

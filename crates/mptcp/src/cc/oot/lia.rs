@@ -1,7 +1,7 @@
 //! `lia-oot`: `mptcp_coupled.c`.
 //!
-//! Two flaws of its integers matter: with round-trip times of tens of milliseconds the quality of every path is 0, and the last
-//! in the list is taken for the best; and a large W/alpha is rounded down to 4096, or to 2048.
+//! Two flaws of its integers matter: with round-trip times of tens of milliseconds the quality of every path is 0,
+//! and the last in the list is taken for the best; and a large W/alpha is rounded down to 4096, or to 2048.
 
 use super::super::parameters::{Parameters, SubflowOrder};
 use super::super::{Acked, Congestion, CongestionControl, Context};

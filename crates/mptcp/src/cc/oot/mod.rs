@@ -1,5 +1,6 @@
-//! The controls of the out-of-tree kernel (multipath-tcp/mptcp v0.9x) with its integers, flaws included, for reproductions of
-//! papers that used it. Windows are whole packets, times eighths of a microsecond as in its `srtt_us`.
+//! The controls of the out-of-tree kernel (multipath-tcp/mptcp v0.9x) with its integers, flaws included, for
+//! reproductions of papers that used it. Windows are whole packets, times eighths of a microsecond as in its
+//! `srtt_us`.
 
 pub mod balia;
 pub mod lia;
@@ -7,6 +8,9 @@ pub mod olia;
 pub mod wvegas;
 
 use super::{Acked, Congestion, Context, Window};
+
+/// `TCP_INFINITE_SSTHRESH`.
+const INFINITE_SSTHRESH: u32 = i32::MAX as u32;
 
 /// A subflow in the kernel's formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +58,11 @@ fn set_packets(context: &mut Context<'_>, packets: u32) {
     context.set_cwnd(f64::from(packets) * f64::from(context.this().mss_bytes));
 }
 
+/// Sets ssthresh; from [`INFINITE_SSTHRESH`] on there is none.
 fn set_ssthresh_packets(context: &mut Context<'_>, packets: u32) {
-    context.set_ssthresh(
-        f64::from(packets) * f64::from(context.this().mss_bytes),
-        1.0,
-    );
+    let bytes = f64::from(packets) * f64::from(context.this().mss_bytes);
+    let is_infinite = packets >= INFINITE_SSTHRESH;
+    context.set_ssthresh(if is_infinite { f64::INFINITY } else { bytes }, 1.0);
 }
 
 fn acked_packets(context: &Context<'_>, acked: &Acked) -> u32 {

@@ -1,7 +1,7 @@
 //! `olia-oot`: `mptcp_olia.c`.
 //!
-//! Its increase is rounded down to 1/1024 packet: from a window of 1024/n^2 packets on, for n equal subflows, it is 0. Large
-//! windows overflow its denominator.
+//! Its increase is rounded down to 1/1024 packet: from a window of 1024/n^2 packets on, for n equal subflows, it is
+//! 0. Large windows overflow its denominator.
 
 use super::super::parameters::Parameters;
 use super::super::{Acked, Congestion, CongestionControl, Context, Window};

@@ -1,7 +1,7 @@
 //! `wvegas-oot`: `mptcp_wvegas.c`.
 //!
-//! Queued packets are rounded down. A round without any queue counts as one whose queue has doubled, and halves the window; and
-//! the rate of a slow path is 0 where it should weigh little.
+//! Queued packets are rounded down. A round without any queue counts as one whose queue has doubled, and halves the
+//! window; and the rate of a slow path is 0 where it should weigh little.
 
 use super::super::parameters::{self, Parameters};
 use super::super::rounds::Round;
@@ -254,10 +254,7 @@ fn apply(context: &mut Context<'_>, acked: &Acked, decision: &Decision) {
     }
     let window = super::packets(context.this());
     let least = window / 2 + window / 4;
-    let ssthresh = decision.after.ssthresh_packets.max(least);
-    if ssthresh < u32::MAX {
-        super::set_ssthresh_packets(context, ssthresh);
-    }
+    super::set_ssthresh_packets(context, decision.after.ssthresh_packets.max(least));
 }
 
 impl CongestionControl for Wvegas {

@@ -1,4 +1,43 @@
-//! The options of Multipath TCP as values (RFC 8684, sections 3 and 8.1).
+//! The options of Multipath TCP, version 1 (RFC 8684).
+//!
+//! To the network a subflow is a TCP connection. All that makes it a part of a larger one stands in TCP options of one
+//! [kind](KIND), told apart by a subtype in the upper four bits of their third byte:
+//!
+//! | subtype | option | bytes | where |
+//! |---|---|---|---|
+//! | 0 | MP_CAPABLE | 4; 12; 20, 22, 24 | SYN; SYN/ACK; third packet, and with the first data |
+//! | 1 | MP_JOIN | 12; 16; 24 | SYN; SYN/ACK; third packet |
+//! | 2 | DSS | 4 to 28 | data and acknowledgments |
+//! | 3 | ADD_ADDR | 8 to 30 | any segment of an established subflow |
+//! | 4 | REMOVE_ADDR | 3 + IDs | the same |
+//! | 5 | MP_PRIO | 3 | the same |
+//! | 6 | MP_FAIL | 12 | after a wrong checksum, also on a RST |
+//! | 7 | MP_FASTCLOSE | 12 | ACK or RST |
+//! | 8 | MP_TCPRST | 4 | RST |
+//!
+//! **A connection begins** with MP_CAPABLE ([`Capable`], section 3.1). The SYN only asks for a version; the SYN/ACK brings the
+//! key of who accepts, and the third packet repeats it beside the key of who opened, so that who accepts needs no state until
+//! then. As the third packet may get lost, the first data bear both keys again, and with them their [`InitialMapping`]. From
+//! its key follow each side's token, which names the connection, and its first data sequence number.
+//!
+//! **A subflow joins** with MP_JOIN ([`Join`], section 3.2): the SYN names the connection by its token, and both sides prove
+//! with HMACs over two random numbers that they know the keys. The HMAC of who accepts is cut to 64 bits, because the SYN/ACK
+//! has no space for more; that of who opened has 160.
+//!
+//! **Data** has two numbers: that of TCP in its subflow, and that of the whole connection. A DSS ([`Dss`], section 3.3) says
+//! which belongs to which by a [`Mapping`] and acknowledges the connection's data by a DATA_ACK; either may be left out, and
+//! either number may be sent in a [short form](DataNumber). DATA_FIN ends the data as FIN ends those of a subflow, and takes a
+//! number too.
+//!
+//! **Addresses** that a host has besides are told by ADD_ADDR ([`SignalledAddress`], section 3.4.1), with an HMAC against
+//! who would lure the connection away, and are echoed, because an option alone is not retransmitted. REMOVE_ADDR (section
+//! 3.4.2) takes them back by their IDs. MP_PRIO (section 3.3.8) makes a subflow a backup one, or an ordinary one again.
+//!
+//! **What goes wrong** is said by MP_FAIL (section 3.7), where data was changed on the way; MP_FASTCLOSE (section 3.5) aborts
+//! the whole connection as RST does one subflow; and MP_TCPRST ([`ResetReason`], section 3.6) tells the reason of a RST.
+//!
+//! An option that does not have the form of its subtype, or has a subtype not in this list, is ignored; MP_EXPERIMENTAL (15)
+//! is such a one.
 
 mod emit;
 mod parse;

@@ -47,6 +47,7 @@ pub(in crate::wire) fn split_subtype(content: &[u8]) -> Result<(u8, u8, Reader<'
 }
 
 /// An option whose bytes were there and are used up.
+#[inline]
 pub(in crate::wire) fn complete<T>(option: Option<T>, body: &Reader<'_>) -> Result<T, OptionError> {
     option
         .filter(|_| body.is_empty())
@@ -115,6 +116,7 @@ pub(in crate::wire) fn join(low: u8, body: &mut Reader<'_>) -> Option<Join> {
     }
 }
 
+#[inline]
 pub(in crate::wire) fn data_sequence_signal(body: &mut Reader<'_>) -> Option<Dss> {
     let flags = body.u8()?;
     let has = |flag| flags & flag != 0;
@@ -131,6 +133,7 @@ pub(in crate::wire) fn data_sequence_signal(body: &mut Reader<'_>) -> Option<Dss
     Some(signal)
 }
 
+#[inline]
 fn mapping(is_long: bool, body: &mut Reader<'_>) -> Option<Mapping> {
     Some(Mapping {
         data_seq: data_number(is_long, body)?,
@@ -140,6 +143,7 @@ fn mapping(is_long: bool, body: &mut Reader<'_>) -> Option<Mapping> {
     })
 }
 
+#[inline]
 fn data_number(is_long: bool, body: &mut Reader<'_>) -> Option<DataNumber> {
     if is_long {
         body.u64().map(|number| DataNumber::Long(DataSeq(number)))

@@ -1,0 +1,96 @@
+//! Whatever the paths do, both streams arrive whole, in order and once, and both sides end.
+
+use mptcp::connection::{Config, Event};
+use mptcp::failure::Behaviour;
+use mptcp::subflow::CloseReason;
+use mptcp::{cc, sched};
+use proptest::prelude::*;
+
+use crate::world::{CLIENT, Faults, Pair, PathModel, SERVER, Stack, seconds};
+
+/// A world as it is drawn.
+#[derive(Clone, Debug)]
+struct World {
+    seed: u64,
+    paths: Vec<PathModel>,
+    stacks: [Stack; 2],
+    upload: u64,
+    download: u64,
+}
+
+fn path() -> impl Strategy<Value = PathModel> {
+    let faults = (0..5u32, 0..3u32, 0..3u32);
+    (1..50u64, 1..100u64, faults).prop_map(
+        |(rate_mbps, delay_ms, (loss, duplication, reordering))| {
+            PathModel::new(rate_mbps, delay_ms).with(Faults {
+                loss: f64::from(loss) / 100.0,
+                duplication: f64::from(duplication) / 100.0,
+                reordering: f64::from(reordering) / 100.0,
+                ..Faults::default()
+            })
+        },
+    )
+}
+
+fn stack() -> impl Strategy<Value = Stack> {
+    let names = (0..cc::CONGESTION_CONTROLS.len(), 0..sched::SCHEDULERS.len());
+    let buffers = (20_000..400_000u64, 20_000..400_000u64);
+    (names, buffers, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |((control, scheduler), (send, receive), uses_checksums, is_oot, has_rack)| {
+            let mut config = Config {
+                uses_checksums,
+                send_buffer_bytes: send,
+                receive_buffer_bytes: receive,
+                behaviour: if is_oot {
+                    Behaviour::oot()
+                } else {
+                    Behaviour::mainline()
+                },
+                ..Config::default()
+            };
+            config.subflow.rack = has_rack;
+            Stack {
+                config,
+                congestion_control: cc::CONGESTION_CONTROLS[control].0,
+                scheduler: sched::SCHEDULERS[scheduler].0,
+                ..Stack::default()
+            }
+        },
+    )
+}
+
+fn world() -> impl Strategy<Value = World> {
+    let bytes = 0..200_000u64;
+    (
+        any::<u32>(),
+        proptest::collection::vec(path(), 1..4),
+        [stack(), stack()],
+        bytes.clone(),
+        bytes,
+    )
+        .prop_map(|(seed, paths, stacks, upload, download)| World {
+            seed: u64::from(seed),
+            paths,
+            stacks,
+            upload,
+            download,
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn streams_arrive_whole(world in world()) {
+        let stacks = [&world.stacks[CLIENT], &world.stacks[SERVER]];
+        let mut pair = Pair::of(world.seed, world.paths.clone(), stacks);
+        pair.transfer(world.upload, world.download);
+        pair.run_to_the_end(seconds(3600));
+        prop_assert_eq!(pair.sides[SERVER].received, world.upload);
+        prop_assert_eq!(pair.sides[CLIENT].received, world.download);
+        for side in &pair.sides {
+            let in_order = side.has_seen(|event| *event == Event::Closed { reason: CloseReason::Finished });
+            prop_assert!(in_order, "{:?}", side.events);
+        }
+    }
+}
