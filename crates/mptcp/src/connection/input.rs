@@ -273,6 +273,9 @@ impl Connection {
     }
 
     fn take_dss(&mut self, now: Nanos, which: usize, dss: &Dss) {
+        if dss.data_ack.is_none() && dss.mapping.is_none() {
+            return;
+        }
         self.session.has_seen_dss = true;
         self.note_fully_established(now);
         if let Some(number) = dss.data_ack {

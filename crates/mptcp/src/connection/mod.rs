@@ -364,6 +364,11 @@ impl Connection {
         self.session.mode
     }
 
+    /// Whether both sides are known to know the keys, so that it can be joined (RFC 8684, section 3.1).
+    pub fn is_fully_established(&self) -> bool {
+        self.session.is_fully_established
+    }
+
     /// What the peer calls this connection in MP_JOIN.
     pub fn local_token(&self) -> Token {
         self.session.local_token()

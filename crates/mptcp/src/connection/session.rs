@@ -319,6 +319,10 @@ impl PathOptions<'_> {
             options.push(self.session.capable_ack(remote, None));
             return;
         }
+        if self.session.remote.is_none() {
+            // Whoever accepted, and has not learnt the key, has nothing to say yet.
+            return;
+        }
         let signal = self.signals.pending.pop_front();
         let takes_all_room = matches!(signal, Some(MptcpOption::AddAddress(_)));
         if !takes_all_room {

@@ -324,18 +324,14 @@ impl Judge {
     /// Our address on that path comes, or goes.
     pub fn set_address(&mut self, number: usize, is_up: bool) {
         let address = self.trial.address(number, End::Engine);
-        let event = match is_up {
-            true => pm::Event::AddressUp(address),
-            false => pm::Event::AddressDown(address),
-        };
-        self.endpoint.handle_address_event(self.now(), &event);
+        self.endpoint
+            .handle_address_change(self.now(), address, is_up);
     }
 
     /// Our side wants the subflows of that path to be backup ones, or regular ones.
     pub fn set_backup(&mut self, number: usize, on: bool) {
         let local = self.trial.address(number, End::Engine);
-        let event = pm::Event::Backup { local, on };
-        self.endpoint.handle_address_event(self.now(), &event);
+        self.endpoint.set_backup(self.now(), local, on);
     }
 
     /// The connection, once there is one.

@@ -161,6 +161,14 @@ impl Pair {
         timeouts.into_iter().min()
     }
 
+    /// Whether both connections can be joined.
+    pub fn is_fully_established(&self) -> bool {
+        self.sides.iter().all(|side| {
+            let connection = side.connection.and_then(|id| side.endpoint.connection(id));
+            connection.is_some_and(|connection| connection.is_fully_established())
+        })
+    }
+
     /// Cuts a path, or repairs it; nobody is told.
     pub fn set_path(&mut self, path: usize, is_up: bool) {
         self.network.paths[path].is_up = is_up;
