@@ -18,6 +18,9 @@ impl Connection {
         let Some(which) = self.paths.iter().position(|path| path.four == four) else {
             return;
         };
+        if self.is_too_early(segment) {
+            return;
+        }
         let (subflow, mut control) = self.subflow_and_control(which);
         let arrival = subflow.handle_segment(now, segment, ecn, &mut control);
         if arrival.is_acceptable {
@@ -26,6 +29,15 @@ impl Connection {
         self.after_subflow(now, which);
         self.reap_closed(now);
         self.is_schedulable = true;
+    }
+
+    /// Before the keys have come, with the third packet or with the first data, a mapping says nothing. Such a segment counts as
+    /// lost: it comes again.
+    fn is_too_early(&self, segment: &Segment) -> bool {
+        let waits_for_key =
+            self.session.role == Role::Acceptor && self.session.mode == Mode::Negotiating;
+        let mut options = segment.options.mptcp.iter();
+        waits_for_key && options.any(|option| matches!(option, MptcpOption::Dss(_)))
     }
 
     fn take_acceptable(&mut self, now: Nanos, which: usize, segment: &Segment, arrival: Arrival) {
@@ -123,7 +135,7 @@ impl Connection {
         }
     }
 
-    /// The keys come with the third packet, or with the first data if that was lost. A DSS before them waits for them.
+    /// The keys come with the third packet, or with the first data if that was lost.
     fn learn_key(&mut self, segment: &Segment) {
         match capable_of(segment) {
             Some(Capable::Ack { sender_key, .. }) => {
@@ -196,6 +208,7 @@ impl Connection {
     fn finish_join(&mut self, now: Nanos, which: usize) {
         let path = &mut self.paths[which];
         path.signals.join = Join::Done;
+        self.abandoned_at = None;
         let event = pm::Event::SubflowEstablished {
             subflow: path.four,
             local_id: path.local_id,
@@ -472,7 +485,7 @@ impl Connection {
         self.note_timeouts(now, which);
         let path = &self.paths[which];
         self.windows[which].is_usable = path.is_healthy();
-        self.advance_close();
+        self.advance_close(now);
     }
 
     /// Without DATA_ACK, what the subflow has acknowledged is what has arrived.

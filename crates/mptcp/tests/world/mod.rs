@@ -5,7 +5,7 @@ mod stack;
 
 use std::net::{IpAddr, SocketAddr};
 
-use mptcp::connection::Event;
+use mptcp::connection::{Event, Mode};
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
 use mptcp::payload::Payload;
 use mptcp::pm::AddressPair;
@@ -161,11 +161,13 @@ impl Pair {
         timeouts.into_iter().min()
     }
 
-    /// Whether both connections can be joined.
-    pub fn is_fully_established(&self) -> bool {
+    /// Whether both connections can be joined, or speak TCP and never can.
+    pub fn is_settled(&self) -> bool {
         self.sides.iter().all(|side| {
             let connection = side.connection.and_then(|id| side.endpoint.connection(id));
-            connection.is_some_and(|connection| connection.is_fully_established())
+            connection.is_some_and(|connection| {
+                connection.is_fully_established() || connection.mode() == Mode::Plain
+            })
         })
     }
 
