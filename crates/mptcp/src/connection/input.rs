@@ -94,6 +94,10 @@ impl Connection {
             (Join::Accepting { nonces, .. }, _) if arrival.established => {
                 self.check_join_ack(now, which, segment, nonces);
             }
+            // The fourth packet was lost, as the third is repeated.
+            (Join::Done, _) if matches!(join_of(segment), Some(JoinOption::Ack { .. })) => {
+                self.paths[which].subflow.send_ack();
+            }
             _ => {}
         }
     }
