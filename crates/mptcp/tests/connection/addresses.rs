@@ -6,14 +6,15 @@ use mptcp::wire::{MptcpOption, Packet};
 use crate::world::middleboxes::{lose, rewrite};
 use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, seconds};
 
-/// The server's second address is down at first, so that it is announced when it comes up.
+/// The server's second address is removed, so that it is announced when it comes back.
 fn pair() -> Pair {
     let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
     let mut pair = Pair::new(1, paths, &Stack::default());
-    pair.set_interface(1, SERVER, false);
     pair.transfer(20_000_000, 0);
-    pair.run_for(500 * MILLISECOND);
-    assert_eq!(pair.sides[SERVER].subflows().len(), 1);
+    pair.run_for(300 * MILLISECOND);
+    pair.set_interface(1, SERVER, false);
+    pair.run_for(200 * MILLISECOND);
+    assert_eq!(pair.sides[CLIENT].subflows().len(), 1);
     pair
 }
 

@@ -221,7 +221,7 @@ fn a_fast_close_in_an_acknowledgment_counts_with_the_right_key_only() {
         });
         pair.network.middleboxes.push(changes);
         abort(&mut pair, CLIENT);
-        pair.run_for(15 * MILLISECOND);
+        pair.run_for(100 * MILLISECOND);
         assert_eq!(has_closed_for(&pair, SERVER, CloseReason::Reset), is_right);
     }
 }

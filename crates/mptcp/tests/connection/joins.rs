@@ -129,7 +129,7 @@ fn an_unknown_token_is_answered_with_a_reset() {
 #[test]
 fn what_was_heard_of_a_join_is_worth_nothing_later() {
     let mut pair = pair();
-    pair.transfer(0, 0);
+    pair.transfer(100, 0);
     pair.sides[CLIENT].closes = false;
     pair.sides[SERVER].closes = false;
     pair.run_for(200 * MILLISECOND);
@@ -200,6 +200,7 @@ fn nothing_is_sent_on_a_join_before_the_fourth_packet() {
 #[test]
 fn a_hundred_thousand_joins_with_unknown_tokens_leave_no_trace() {
     let mut pair = pair();
+    pair.transfer(100, 0);
     pair.sides[CLIENT].closes = false;
     pair.sides[SERVER].closes = false;
     pair.run_for(200 * MILLISECOND);

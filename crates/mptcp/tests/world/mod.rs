@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use mptcp::connection::{Connection, Event, SubflowState};
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
 use mptcp::payload::Payload;
-use mptcp::pm::{self, AddressPair};
+use mptcp::pm::AddressPair;
 use mptcp::time::{MILLISECOND, Nanos, SECOND};
 use mptcp::wire::Packet;
 use rand_core::SeedableRng;
@@ -98,6 +98,7 @@ impl Pair {
             });
             NetworkView {
                 pairs: pairs.collect(),
+                change_delay: stacks[side].config.behaviour.path_manager_delay,
                 ..NetworkView::default()
             }
         };
@@ -195,6 +196,14 @@ impl Pair {
         timeouts.into_iter().min()
     }
 
+    /// Whether both connections can be joined.
+    pub fn is_fully_established(&self) -> bool {
+        self.sides.iter().all(|side| {
+            let connection = side.connection();
+            connection.is_some_and(Connection::is_fully_established)
+        })
+    }
+
     /// Cuts a path, or repairs it; nobody is told.
     pub fn set_path(&mut self, path: usize, is_up: bool) {
         self.network.paths[path].is_up = is_up;
@@ -204,13 +213,9 @@ impl Pair {
     pub fn set_interface(&mut self, path: usize, side: usize, is_up: bool) {
         self.set_path(path, is_up);
         let address = (self.address)(path, side);
-        let event = match is_up {
-            true => pm::Event::AddressUp(address),
-            false => pm::Event::AddressDown(address),
-        };
         self.sides[side]
             .endpoint
-            .handle_address_event(self.now, &event);
+            .handle_address_change(self.now, address, is_up);
     }
 
     /// Payload that a side sent first-hand and again over a path, in bytes.
