@@ -184,16 +184,22 @@ impl Pair {
                 endpoint.handle_timeout(self.now);
             }
             self.sides[side].act(self.now);
-            while let Some(packet) = self.sides[side].endpoint.poll_transmit(self.now) {
-                self.log.push((self.now, side, packet.clone()));
-                self.network.send(self.now, side, packet);
-            }
-            self.sides[side].act(self.now);
+            while self.transmit(side) | self.sides[side].act(self.now) {}
             timeouts.extend(self.sides[side].endpoint.poll_timeout());
             timeouts.extend(self.sides[side].reads_next().filter(|at| *at > self.now));
         }
         timeouts.extend(self.network.next_arrival());
         timeouts.into_iter().min()
+    }
+
+    /// Sends what a side has to send; whether that was anything.
+    fn transmit(&mut self, side: usize) -> bool {
+        let before = self.log.len();
+        while let Some(packet) = self.sides[side].endpoint.poll_transmit(self.now) {
+            self.log.push((self.now, side, packet.clone()));
+            self.network.send(self.now, side, packet);
+        }
+        self.log.len() > before
     }
 
     /// Whether both connections can be joined.
@@ -265,20 +271,27 @@ impl Side {
         }
     }
 
-    /// What the application does: takes connections, reads and checks, writes, closes.
-    fn act(&mut self, now: Nanos) {
+    /// What the application does: takes connections, reads and checks, writes, closes; whether it did anything.
+    fn act(&mut self, now: Nanos) -> bool {
+        let mut has_acted = false;
         while let Some((_, event)) = self.endpoint.poll_event() {
             self.events.push((now, event));
             if event == Event::Finished {
                 self.finished_at.get_or_insert(now);
             }
+            has_acted = true;
         }
         if self.connection.is_none() {
             self.connection = self.endpoint.accept(PORT);
+            has_acted |= self.connection.is_some();
         }
-        let Some(id) = self.connection else { return };
+        let Some(id) = self.connection else {
+            return has_acted;
+        };
+        let before = (self.received, self.sent, self.closes);
         self.read(now, id);
         self.write(id);
+        has_acted || before != (self.received, self.sent, self.closes)
     }
 
     fn read(&mut self, now: Nanos, id: ConnectionId) {
