@@ -91,11 +91,12 @@ impl Connection {
         }
     }
 
-    /// Takes out paths that have ended, and ends with the last one.
+    /// Takes out paths that have ended, their resets sent, and ends with the last one.
     pub(super) fn reap_closed(&mut self, now: Nanos) {
         let mut which = 0;
         while which < self.paths.len() {
-            match self.paths[which].subflow.closed() {
+            let subflow = &self.paths[which].subflow;
+            match subflow.closed().filter(|_| !subflow.owes_reset()) {
                 Some(reason) => self.remove_path(now, which, reason),
                 None => which += 1,
             }

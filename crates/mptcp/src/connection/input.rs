@@ -5,7 +5,7 @@ use super::mappings::{Mapped, MappedChecksum, MappingError, ReceivedMapping};
 use super::path::Join;
 use super::{Connection, Event, Fallback, Mode, join_of};
 use crate::pm::{self, FourTuple, Role};
-use crate::subflow::Arrival;
+use crate::subflow::{Arrival, CloseReason};
 use crate::time::Nanos;
 use crate::wire::{
     Capable, DataNumber, Dss, Ecn, Flags, InitialMapping, Join as JoinOption, Mapping, MptcpOption,
@@ -25,6 +25,8 @@ impl Connection {
         let arrival = subflow.handle_segment(now, segment, ecn, &mut control);
         if arrival.is_acceptable {
             self.take_acceptable(now, which, segment, arrival);
+        } else if arrival.closed == Some(CloseReason::Reset) {
+            self.take_reset(segment);
         }
         self.after_subflow(now, which);
         self.reap_closed(now);
@@ -38,6 +40,15 @@ impl Connection {
             self.session.role == Role::Acceptor && self.session.mode == Mode::Negotiating;
         let mut options = segment.options.mptcp.iter();
         waits_for_key && options.any(|option| matches!(option, MptcpOption::Dss(_)))
+    }
+
+    /// A reset ends its subflow; with MP_FASTCLOSE and our key it ends the connection (RFC 8684, section 3.5).
+    fn take_reset(&mut self, reset: &Segment) {
+        for option in &reset.options.mptcp {
+            if let MptcpOption::FastClose { receiver_key } = option {
+                self.take_fast_close(*receiver_key);
+            }
+        }
     }
 
     fn take_acceptable(&mut self, now: Nanos, which: usize, segment: &Segment, arrival: Arrival) {
