@@ -5,7 +5,7 @@ use super::mappings::{Mapped, MappedChecksum, MappingError, ReceivedMapping};
 use super::path::Join;
 use super::{Connection, Event, Fallback, Mode, join_of};
 use crate::pm::{self, FourTuple, Role};
-use crate::subflow::Arrival;
+use crate::subflow::{Arrival, CloseReason};
 use crate::time::Nanos;
 use crate::wire::{
     Capable, DataNumber, Dss, Ecn, Flags, InitialMapping, Join as JoinOption, Mapping, MptcpOption,
@@ -22,6 +22,9 @@ impl Connection {
         let arrival = subflow.handle_segment(now, segment, ecn, &mut control);
         if arrival.is_acceptable {
             self.take_acceptable(now, which, segment, arrival);
+        }
+        if arrival.closed == Some(CloseReason::Reset) {
+            self.take_reset(segment);
         }
         self.after_subflow(now, which);
         self.reap_closed(now);
