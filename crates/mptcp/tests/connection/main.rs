@@ -3,5 +3,6 @@
 #[path = "../world/mod.rs"]
 mod world;
 
+mod aborts;
 mod random_worlds;
 mod transfer;
