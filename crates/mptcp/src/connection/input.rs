@@ -28,6 +28,9 @@ impl Connection {
         } else if arrival.closed == Some(CloseReason::Reset) {
             self.take_reset(segment);
         }
+        if arrival.closed == Some(CloseReason::Reset) {
+            self.take_reset(segment);
+        }
         self.after_subflow(now, which);
         self.reap_closed(now);
         self.is_schedulable = true;
