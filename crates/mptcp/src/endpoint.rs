@@ -1,6 +1,6 @@
 //! All connections of a host: which one a packet belongs to, who listens, and which ports are free.
 //!
-//! The order of calls: [`Endpoint::handle_packet`], [`Endpoint::handle_timeout`], [`Endpoint::handle_address_event`] or a command,
+//! The order of calls: [`Endpoint::handle_packet`], [`Endpoint::handle_timeout`], [`Endpoint::handle_address_change`] or a command,
 //! then [`Endpoint::poll_transmit`] until it has nothing, [`Endpoint::poll_event`] likewise, then [`Endpoint::poll_timeout`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -11,7 +11,7 @@ use rand_core::Rng;
 
 use crate::connection::{Algorithms, Config, Connection, Event};
 use crate::payload::Payload;
-use crate::pm::{self, AddressPair, FourTuple, Role};
+use crate::pm::{self, AddressChanges, AddressPair, FourTuple, Role};
 use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{
@@ -68,6 +68,7 @@ pub struct Endpoint {
     by_token: BTreeMap<Token, ConnectionId>,
     listeners: BTreeMap<u16, Listener>,
     network: NetworkView,
+    changes: AddressChanges,
     /// Connections that may have something to send.
     awake: VecDeque<ConnectionId>,
     deadlines: BTreeSet<(Nanos, ConnectionId)>,
@@ -87,6 +88,8 @@ pub struct NetworkView {
     pub down: BTreeSet<IpAddr>,
     /// Local addresses whose subflows are backup ones.
     pub backup: BTreeSet<IpAddr>,
+    /// How long changes of addresses are collected before connections hear of them.
+    pub change_delay: Nanos,
 }
 
 struct Slot {
@@ -109,6 +112,7 @@ impl Endpoint {
     /// An endpoint in that network; keys, ports and sequence numbers come from `rng`.
     pub fn new(network: NetworkView, rng: Box<dyn Rng + Send>) -> Self {
         Self {
+            changes: AddressChanges::new(network.change_delay, network.down.clone()),
             rng,
             connections: BTreeMap::new(),
             by_ends: BTreeMap::new(),
@@ -190,7 +194,7 @@ impl Endpoint {
                 .filter(|pair| pair.local.is_ipv4() == is_v4)
                 .copied()
                 .collect(),
-            down: self.network.down.clone(),
+            down: self.changes.down().clone(),
             backup: self.network.backup.clone(),
         }
     }
@@ -327,6 +331,15 @@ impl Endpoint {
 
     /// What is due at `now`.
     pub fn handle_timeout(&mut self, now: Nanos) {
+        for (address, is_up) in self.changes.take(now) {
+            self.tell_all(
+                now,
+                &match is_up {
+                    true => pm::Event::AddressUp(address),
+                    false => pm::Event::AddressDown(address),
+                },
+            );
+        }
         while let Some(&(at, id)) = self.deadlines.first() {
             if at > now {
                 break;
@@ -335,23 +348,21 @@ impl Endpoint {
         }
     }
 
-    /// Tells every connection of a change of a local address, and remembers it for later ones.
-    pub fn handle_address_event(&mut self, now: Nanos, event: &pm::Event) {
-        match *event {
-            pm::Event::AddressUp(address) => {
-                self.network.down.remove(&address);
-            }
-            pm::Event::AddressDown(address) => {
-                self.network.down.insert(address);
-            }
-            pm::Event::Backup { local, on: true } => {
-                self.network.backup.insert(local);
-            }
-            pm::Event::Backup { local, on: false } => {
-                self.network.backup.remove(&local);
-            }
-            _ => {}
-        }
+    /// A local address came or went; connections hear of it with the next [`Endpoint::handle_timeout`] that is due.
+    pub fn handle_address_change(&mut self, now: Nanos, address: IpAddr, is_up: bool) {
+        self.changes.observe(now, address, is_up);
+    }
+
+    /// The subflows of a local address are backup ones from now on, or regular ones again.
+    pub fn set_backup(&mut self, now: Nanos, local: IpAddr, on: bool) {
+        match on {
+            true => self.network.backup.insert(local),
+            false => self.network.backup.remove(&local),
+        };
+        self.tell_all(now, &pm::Event::Backup { local, on });
+    }
+
+    fn tell_all(&mut self, now: Nanos, event: &pm::Event) {
         let ids: Vec<_> = self.connections.keys().copied().collect();
         for id in ids {
             self.with(id, |connection, _| {
@@ -507,7 +518,8 @@ impl Endpoint {
 
     /// When [`Endpoint::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        self.deadlines.first().map(|(at, _)| *at)
+        let first = self.deadlines.first().map(|(at, _)| *at);
+        first.into_iter().chain(self.changes.poll_timeout()).min()
     }
 }
 

@@ -1,14 +1,16 @@
 //! Announcing and removing addresses, and what the path manager wants (RFC 8684, sections 3.2, 3.4 and 3.3.8).
 
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 use super::{Connection, Mode};
+use crate::failure::waits;
 use crate::pm::{self, AddressPair, Command, FourTuple};
-use crate::time::Nanos;
+use crate::time::{Nanos, SECOND};
 use crate::wire::{AddressId, Hops, MptcpOption, RemovedAddresses, ResetReason, SignalledAddress};
 
-/// How often an announcement is repeated when no echo comes, as in Linux.
-const ANNOUNCEMENT_TRIES: u32 = 3;
+/// The longest that an announcement waits for its echo (`net.mptcp.add_addr_timeout` of Linux).
+const ECHO_TIMEOUT: Nanos = 120 * SECOND;
 
 /// Hops that an IPv4 header has room for.
 const MAX_HOPS: usize = 9;
@@ -52,8 +54,8 @@ pub(super) struct Announcements(Vec<Announcement>);
 #[derive(Debug)]
 struct Announcement {
     address: SignalledAddress,
-    tries_left: u32,
-    interval: Nanos,
+    /// How long the tries wait that are still to come.
+    waits: VecDeque<Nanos>,
     repeat_at: Nanos,
 }
 
@@ -85,16 +87,28 @@ impl Connection {
                     remote,
                     backup,
                     via,
-                } => self.join_requests.push_back(JoinRequest {
-                    local: *local,
-                    local_id: *local_id,
-                    remote: *remote,
-                    backup: *backup,
-                    via: via.iter().copied().take(MAX_HOPS).collect(),
-                }),
+                } => self.request_join(
+                    now,
+                    JoinRequest {
+                        local: *local,
+                        local_id: *local_id,
+                        remote: *remote,
+                        backup: *backup,
+                        via: via.iter().copied().take(MAX_HOPS).collect(),
+                    },
+                ),
                 Command::CloseSubflow { subflow } => self.close_subflow(*subflow),
                 Command::SetBackup { subflow, backup } => self.set_backup(*subflow, *backup),
             }
+        }
+    }
+
+    /// With flag C of the peer, its first address and port take no joins (section 3.1).
+    fn request_join(&mut self, now: Nanos, request: JoinRequest) {
+        if !self.session.may_join_initial && request.remote == self.initial_remote {
+            self.refuse_join(now, &request);
+        } else {
+            self.join_requests.push_back(request);
         }
     }
 
@@ -109,21 +123,24 @@ impl Connection {
             truncated_hmac: Some(keys.address_hmac(id, address, None)),
         };
         self.say(MptcpOption::AddAddress(address));
-        let interval = self.longest_rto();
-        self.announcements.0.push(Announcement {
-            address,
-            tries_left: ANNOUNCEMENT_TRIES,
-            interval,
-            repeat_at: now + interval,
-        });
+        let Some(timer) = self.config.behaviour.add_address else {
+            return;
+        };
+        let mut waits: VecDeque<_> = waits(timer, self.longest_rto(), ECHO_TIMEOUT).collect();
+        if let Some(first) = waits.pop_front() {
+            self.announcements.0.push(Announcement {
+                address,
+                waits,
+                repeat_at: now + first,
+            });
+        }
     }
 
-    fn longest_rto(&self) -> Nanos {
-        let rtos = self.paths.iter().map(|path| path.subflow.rto());
-        rtos.max().unwrap_or(self.config.subflow.rto.initial)
+    fn longest_rto(&self) -> Option<Nanos> {
+        self.paths.iter().map(|path| path.subflow.rto()).max()
     }
 
-    /// Repeats what was not echoed, after twice the time each time.
+    /// Repeats what was not echoed.
     pub(super) fn repeat_announcements(&mut self, now: Nanos) {
         let mut due = Vec::new();
         self.announcements.0.retain_mut(|announcement| {
@@ -131,10 +148,9 @@ impl Connection {
                 return true;
             }
             due.push(announcement.address);
-            announcement.tries_left -= 1;
-            announcement.interval *= 2;
-            announcement.repeat_at = now + announcement.interval;
-            announcement.tries_left > 0
+            let next = announcement.waits.pop_front();
+            announcement.repeat_at = now + next.unwrap_or(0);
+            next.is_some()
         });
         for address in due {
             self.say(MptcpOption::AddAddress(address));

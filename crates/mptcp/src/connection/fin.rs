@@ -36,10 +36,6 @@ impl Fins {
         self.remote.get_or_insert(offset);
     }
 
-    pub(super) fn remote(&self) -> Option<u64> {
-        self.remote
-    }
-
     /// Whether all of the peer's stream is there, given the first byte that is missing.
     pub(super) fn is_remote_reached(&self, receive_next: u64) -> bool {
         self.remote.is_some_and(|fin| receive_next >= fin)

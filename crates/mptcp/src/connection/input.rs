@@ -74,7 +74,7 @@ impl Connection {
             (Join::Initial, Role::Opener) if arrival.established => self.agree_as_opener(segment),
             (Join::Initial, Role::Acceptor) => self.agree_as_acceptor(now, segment, arrival),
             (Join::Opening { nonces, .. }, _) if arrival.established => {
-                self.check_join_syn_ack(which, segment, nonces);
+                self.check_join_syn_ack(now, which, segment, nonces);
             }
             (Join::Confirming { .. }, _) if !segment.flags.contains(Flags::SYN) => {
                 self.finish_join(now, which);
@@ -139,7 +139,7 @@ impl Connection {
         }
     }
 
-    fn check_join_syn_ack(&mut self, which: usize, segment: &Segment, nonces: Nonces) {
+    fn check_join_syn_ack(&mut self, now: Nanos, which: usize, segment: &Segment, nonces: Nonces) {
         let Some(keys) = self.session.keys() else {
             return;
         };
@@ -156,7 +156,12 @@ impl Connection {
                 ..nonces
             };
             if keys::first_64_bits(&keys.peer_join_hmac(nonces)) == truncated_hmac {
-                path.signals.join = Join::Confirming { nonces };
+                let wait = path.subflow.rto();
+                path.signals.join = Join::Confirming {
+                    nonces,
+                    repeat_at: now + wait,
+                    wait,
+                };
                 path.is_backup_remote = backup;
                 path.remote_id = address_id;
                 return;
@@ -164,6 +169,12 @@ impl Connection {
         }
         self.counters.refused_joins += 1;
         path.reset(ResetReason::MPTCP_ERROR);
+    }
+
+    pub(super) fn repeat_join_acks(&mut self, now: Nanos) {
+        self.paths
+            .iter_mut()
+            .for_each(|path| path.repeat_join_ack(now));
     }
 
     fn check_join_ack(&mut self, now: Nanos, which: usize, segment: &Segment, nonces: Nonces) {
@@ -264,6 +275,9 @@ impl Connection {
     }
 
     fn take_dss(&mut self, now: Nanos, which: usize, dss: &Dss) {
+        if dss.data_ack.is_none() && dss.mapping.is_none() {
+            return;
+        }
         self.session.has_seen_dss = true;
         self.note_fully_established(now);
         if let Some(number) = dss.data_ack {
@@ -304,6 +318,7 @@ impl Connection {
         let was_full = self.send.free_bytes() == 0;
         if self.send.acknowledge(offset) {
             self.reinjections.discard_before(offset);
+            self.reinjections.progressed();
             if was_full {
                 self.events.push_back(Event::Writable);
             }

@@ -134,11 +134,6 @@ impl Mappings {
         Ok(())
     }
 
-    /// Bytes that wait for the rest of their mapping.
-    pub(super) fn held_bytes(&self) -> u32 {
-        self.held.len()
-    }
-
     fn forget_past(&mut self) {
         let position = self.position;
         let is_past = |mapping: &ReceivedMapping| !mapping.is_infinite && mapping.end() <= position;

@@ -27,6 +27,7 @@ mod session;
 mod telemetry;
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 use rand_core::Rng;
 
@@ -58,6 +59,8 @@ use crate::wire::{AddressId, Join as JoinOption, Segment, Token};
 pub struct Connection {
     config: Config,
     session: Session,
+    /// Where the peer was when the connection began.
+    initial_remote: SocketAddr,
     paths: Vec<Path>,
     /// One for each of `paths`.
     windows: Vec<Window>,
@@ -97,7 +100,7 @@ impl Connection {
         four: FourTuple,
         rng: &mut dyn Rng,
     ) -> Self {
-        let mut connection = Self::new(config, algorithms, Role::Opener, rng);
+        let mut connection = Self::new(config, algorithms, Role::Opener, four, rng);
         let iss = SeqNr(rng.next_u32());
         let subflow = Subflow::connect(
             now,
@@ -119,7 +122,7 @@ impl Connection {
         syn: &Segment,
         rng: &mut dyn Rng,
     ) -> Self {
-        let mut connection = Self::new(config, algorithms, Role::Acceptor, rng);
+        let mut connection = Self::new(config, algorithms, Role::Acceptor, four, rng);
         connection.take_syn(syn);
         let iss = SeqNr(rng.next_u32());
         let subflow = Subflow::accept(now, connection.config.subflow.clone(), syn, iss);
@@ -127,7 +130,13 @@ impl Connection {
         connection
     }
 
-    fn new(config: Config, algorithms: Algorithms, role: Role, rng: &mut dyn Rng) -> Self {
+    fn new(
+        config: Config,
+        algorithms: Algorithms,
+        role: Role,
+        initial: FourTuple,
+        rng: &mut dyn Rng,
+    ) -> Self {
         let mut session = Session::new(
             role,
             rng.next_u64(),
@@ -139,6 +148,7 @@ impl Connection {
         }
         Self {
             session,
+            initial_remote: initial.remote,
             paths: Vec::new(),
             windows: Vec::new(),
             congestion_control: algorithms.congestion_control,
@@ -303,6 +313,7 @@ impl Connection {
             self.abandoned_at,
             self.path_manager.poll_timeout(),
             self.announcements.poll_timeout(),
+            self.paths.iter().filter_map(Path::poll_timeout).min(),
             self.reinjections.poll_timeout(),
         ];
         subflows.chain(own.into_iter().flatten()).min()
@@ -328,6 +339,7 @@ impl Connection {
             self.carry_out(now, &commands);
         }
         self.repeat_announcements(now);
+        self.repeat_join_acks(now);
         self.handle_reinjection_timeout(now);
         if self.abandoned_at.is_some_and(|at| at <= now) {
             self.end(CloseReason::TimedOut);
@@ -350,6 +362,11 @@ impl Connection {
     /// What is spoken.
     pub fn mode(&self) -> Mode {
         self.session.mode
+    }
+
+    /// Whether both sides are known to know the keys, so that it can be joined (RFC 8684, section 3.1).
+    pub fn is_fully_established(&self) -> bool {
+        self.session.is_fully_established
     }
 
     /// What the peer calls this connection in MP_JOIN.

@@ -24,7 +24,12 @@ pub(super) enum Join {
         token: Token,
     },
     /// We sent the third packet and wait for the fourth; until then no data goes out.
-    Confirming { nonces: Nonces },
+    Confirming {
+        nonces: Nonces,
+        /// When the third packet is repeated, and how long the last wait was.
+        repeat_at: Nanos,
+        wait: Nanos,
+    },
     /// We sent the SYN/ACK.
     Accepting {
         address_id: AddressId,
@@ -103,6 +108,27 @@ impl Path {
             established_at: None,
             last_data_at: 0,
             seen_backoff: 0,
+        }
+    }
+
+    /// When the third packet of the join is repeated, if the fourth has not come.
+    pub(super) fn poll_timeout(&self) -> Option<Nanos> {
+        match self.signals.join {
+            Join::Confirming { repeat_at, .. } => Some(repeat_at),
+            _ => None,
+        }
+    }
+
+    /// Repeats the third packet of the join if it is time; twice as long is waited after each (RFC 8684, section 3.2).
+    pub(super) fn repeat_join_ack(&mut self, now: Nanos) {
+        if let Join::Confirming {
+            repeat_at, wait, ..
+        } = &mut self.signals.join
+            && *repeat_at <= now
+        {
+            *wait *= 2;
+            *repeat_at = now + *wait;
+            self.subflow.send_ack();
         }
     }
 

@@ -2,14 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::path::Path;
 use super::{Connection, Mode};
-use crate::failure::{FailedAfter, Reinjection, is_worth_reinjecting, remaining_interval};
+use crate::failure::{FailedAfter, MetaRto, Reinjection, is_worth_reinjecting, remaining_interval};
 use crate::sched::Range;
 use crate::time::Nanos;
-
-/// Data that an idle path repeats at a time, in bytes: as much as a fragment of Linux's send queue.
-const LARGEST_REPETITION_BYTES: u64 = 32 << 10;
 
 /// Ranges of our stream that wait to be sent again.
 #[derive(Debug, Default)]
@@ -18,6 +14,10 @@ pub(super) struct Reinjections {
     ranges: VecDeque<Range>,
     /// When the paths are looked at again.
     check_at: Option<Nanos>,
+    /// The timer expired, and the oldest data is to be sent once more.
+    repeats_oldest: bool,
+    /// The out-of-tree kernel's timer, while data is outstanding.
+    meta_rto: Option<MetaRto>,
 }
 
 impl Reinjections {
@@ -71,6 +71,24 @@ impl Reinjections {
 
     pub(super) fn poll_timeout(&self) -> Option<Nanos> {
         self.check_at
+    }
+
+    /// Whether the oldest data is to be sent once more; only one answer says so for each expiry of the timer.
+    pub(super) fn take_repetition(&mut self) -> bool {
+        std::mem::take(&mut self.repeats_oldest)
+    }
+
+    fn expired(&mut self) {
+        if let Some(timer) = &mut self.meta_rto {
+            timer.expired();
+        }
+    }
+
+    /// New data was acknowledged at the level of the connection.
+    pub(super) fn progressed(&mut self) {
+        if let Some(timer) = &mut self.meta_rto {
+            timer.progressed();
+        }
     }
 }
 
@@ -157,13 +175,24 @@ impl Connection {
         let is_multipath = self.session.mode == Mode::Multipath && !self.paths.is_empty();
         if !is_outstanding || !is_multipath {
             self.reinjections.check_at = None;
+            self.reinjections.meta_rto = None;
         } else if self.reinjections.check_at.is_none() {
             self.reinjections.check_at = Some(now + self.check_interval(now));
         }
     }
 
-    /// Mainline's interval: as long as the slowest path that is not stale still waits for an acknowledgment.
-    fn check_interval(&self, now: Nanos) -> Nanos {
+    /// With the out-of-tree kernel's behaviour its own timer; with mainline's as long as the slowest path that is not stale
+    /// still waits for an acknowledgment.
+    fn check_interval(&mut self, now: Nanos) -> Nanos {
+        if self.config.behaviour.failed_after == FailedAfter::FirstRto {
+            let rtos = || self.paths.iter().map(|path| path.subflow.rto());
+            let timer = self
+                .reinjections
+                .meta_rto
+                .get_or_insert_with(|| MetaRto::new(rtos()));
+            timer.update(rtos());
+            return timer.timeout();
+        }
         let paths = self.paths.iter().filter(|path| !path.is_stale());
         let deadlines = paths.filter_map(|path| path.subflow.retransmission_at());
         remaining_interval(deadlines.map(|at| at.saturating_sub(now)))
@@ -177,10 +206,11 @@ impl Connection {
         if self.session.fins.local_to_send().is_some() {
             self.say_data_fin();
         }
-        if let FailedAfter::StaleIntervals(intervals) = self.config.behaviour.failed_after {
-            self.look_for_stale_paths(intervals);
+        match self.config.behaviour.failed_after {
+            FailedAfter::StaleIntervals(intervals) => self.look_for_stale_paths(intervals),
+            FailedAfter::FirstRto => self.reinjections.expired(),
         }
-        self.repeat_oldest_on_idle_path();
+        self.reinjections.repeats_oldest = true;
         self.watch(now);
     }
 
@@ -212,20 +242,6 @@ impl Connection {
         match self.config.behaviour.reinject_whole_queue {
             true => self.reinject_everything(which),
             false => self.reinject_from(which),
-        }
-    }
-
-    /// A path with nothing to do carries the oldest data once more. It may have been acknowledged where it was sent, and yet
-    /// not be there: what does not fit into the receive buffer is dropped.
-    fn repeat_oldest_on_idle_path(&mut self) {
-        let is_idle = |path: &Path| path.is_healthy() && path.subflow.unacked_bytes() == 0;
-        if let Some(oldest) = self
-            .oldest_unacked()
-            .filter(|_| self.paths.iter().any(is_idle))
-        {
-            let len = oldest.len.min(LARGEST_REPETITION_BYTES);
-            self.reinjections.push(oldest.start, len);
-            self.is_schedulable = true;
         }
     }
 }

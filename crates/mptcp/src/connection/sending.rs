@@ -76,6 +76,8 @@ impl Connection {
                 }
                 Decision::AssignRange { subflow, range } => self.assign(subflow, range, reason),
                 Decision::Penalize { subflow } => self.penalize(subflow),
+                // Whether the oldest data goes out again does not hold up the rest.
+                Decision::Wait if reason == Reason::MetaTimeout => {}
                 Decision::Wait => break,
             }
         }
@@ -89,6 +91,11 @@ impl Connection {
                 return Some((Reason::Reinject, part));
             }
             self.reinjections.pop();
+        }
+        if self.reinjections.take_repetition()
+            && let Some(oldest) = self.oldest_unacked()
+        {
+            return Some((Reason::MetaTimeout, oldest));
         }
         let unassigned = self.send.written() - self.send.assigned();
         let room = self.send_edge.saturating_sub(self.send.assigned());

@@ -307,7 +307,8 @@ impl PathOptions<'_> {
     }
 
     fn ack(&mut self, room_bytes: usize, options: &mut MptcpOptions) {
-        if let (Join::Confirming { nonces }, Some(keys)) = (self.signals.join, self.session.keys())
+        if let (Join::Confirming { nonces, .. }, Some(keys)) =
+            (self.signals.join, self.session.keys())
         {
             options.push(self.join_ack(keys, nonces));
             return;
@@ -316,6 +317,10 @@ impl PathOptions<'_> {
             && self.repeats_capable()
         {
             options.push(self.session.capable_ack(remote, None));
+            return;
+        }
+        if self.session.remote.is_none() {
+            // Whoever accepted, and has not learnt the key, has nothing to say yet.
             return;
         }
         let signal = self.signals.pending.pop_front();

@@ -3,6 +3,7 @@
 use mptcp::connection::{Config, Event};
 use mptcp::failure::Behaviour;
 use mptcp::subflow::CloseReason;
+use mptcp::time::MILLISECOND;
 use mptcp::{cc, sched};
 use proptest::prelude::*;
 
@@ -16,6 +17,17 @@ struct World {
     stacks: [Stack; 2],
     upload: u64,
     download: u64,
+    outages: Vec<Outage>,
+}
+
+/// A path that is cut for a while.
+#[derive(Clone, Debug)]
+struct Outage {
+    path: usize,
+    start_ms: u64,
+    duration_ms: u64,
+    /// The client's interface goes down with it, so that its path manager hears of it; else nobody does.
+    is_told: bool,
 }
 
 fn path() -> impl Strategy<Value = PathModel> {
@@ -59,6 +71,17 @@ fn stack() -> impl Strategy<Value = Stack> {
     )
 }
 
+fn outage() -> impl Strategy<Value = Outage> {
+    (0..4usize, 0..3_000u64, 50..5_000u64, any::<bool>()).prop_map(
+        |(path, start_ms, duration_ms, is_told)| Outage {
+            path,
+            start_ms,
+            duration_ms,
+            is_told,
+        },
+    )
+}
+
 fn world() -> impl Strategy<Value = World> {
     let bytes = 0..200_000u64;
     (
@@ -67,14 +90,40 @@ fn world() -> impl Strategy<Value = World> {
         [stack(), stack()],
         bytes.clone(),
         bytes,
+        proptest::collection::vec(outage(), 0..3),
     )
-        .prop_map(|(seed, paths, stacks, upload, download)| World {
+        .prop_map(|(seed, paths, stacks, upload, download, outages)| World {
             seed: u64::from(seed),
             paths,
             stacks,
             upload,
             download,
+            outages,
         })
+}
+
+/// Cuts and repairs paths at their times, which count from when a connection can live without a path.
+fn play(outages: &[Outage], pair: &mut Pair) {
+    pair.run_until(seconds(600), |pair| pair.is_fully_established());
+    let start = pair.now;
+    let paths = pair.network.paths.len();
+    let cuts = outages
+        .iter()
+        .map(|outage| (outage.start_ms, outage, false));
+    let repairs = outages
+        .iter()
+        .map(|outage| (outage.start_ms + outage.duration_ms, outage, true));
+    let mut changes: Vec<_> = cuts.chain(repairs).collect();
+    changes.sort_by_key(|(at_ms, outage, is_up)| (*at_ms, outage.path, *is_up));
+    for (at_ms, outage, is_up) in changes {
+        let at = start + at_ms * MILLISECOND;
+        pair.run_for(at - pair.now);
+        let path = outage.path % paths;
+        match outage.is_told {
+            true => pair.set_interface(path, CLIENT, is_up),
+            false => pair.set_path(path, is_up),
+        }
+    }
 }
 
 proptest! {
@@ -85,6 +134,7 @@ proptest! {
         let stacks = [&world.stacks[CLIENT], &world.stacks[SERVER]];
         let mut pair = Pair::of(world.seed, world.paths.clone(), stacks);
         pair.transfer(world.upload, world.download);
+        play(&world.outages, &mut pair);
         pair.run_to_the_end(seconds(3600));
         prop_assert_eq!(pair.sides[SERVER].received, world.upload);
         prop_assert_eq!(pair.sides[CLIENT].received, world.download);

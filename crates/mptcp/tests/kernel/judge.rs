@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mptcp::connection::{Connection, Event, Mode};
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
 use mptcp::payload::Payload;
-use mptcp::pm::AddressPair;
+use mptcp::pm::{self, AddressPair};
 use mptcp::subflow::CloseReason;
 use mptcp::time::Nanos;
 use mptcp::wire::Packet;
@@ -25,7 +25,7 @@ use crate::stack::Stack;
 const PORT: u16 = 5001;
 
 /// Longer than any of these tests takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The longest wait without a look at what the peer says.
 const LOOK_INTERVAL: Nanos = 10_000_000;
@@ -254,7 +254,7 @@ impl Judge {
 
     fn transmit(&mut self) {
         while let Some(packet) = self.endpoint.poll_transmit(self.now()) {
-            let path = &mut self.paths[number_of(packet.source) - 1];
+            let path = &mut self.paths[number_of(packet.destination) - 1];
             if path.delivers() {
                 let mut bytes = Vec::new();
                 packet.emit(&mut bytes);
@@ -319,6 +319,19 @@ impl Judge {
     pub fn command(&mut self, command: impl FnOnce(&mut Connection)) {
         let id = self.connection.expect("there is a connection");
         self.endpoint.command(id, command);
+    }
+
+    /// Our address on that path comes, or goes.
+    pub fn set_address(&mut self, number: usize, is_up: bool) {
+        let address = self.trial.address(number, End::Engine);
+        self.endpoint
+            .handle_address_change(self.now(), address, is_up);
+    }
+
+    /// Our side wants the subflows of that path to be backup ones, or regular ones.
+    pub fn set_backup(&mut self, number: usize, on: bool) {
+        let local = self.trial.address(number, End::Engine);
+        self.endpoint.set_backup(self.now(), local, on);
     }
 
     /// The connection, once there is one.

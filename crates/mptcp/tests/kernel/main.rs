@@ -9,4 +9,8 @@ mod peer;
 #[path = "../world/stack.rs"]
 mod stack;
 
+mod addresses;
+mod closing;
 mod handshake;
+mod joins;
+mod transfer;

@@ -18,25 +18,29 @@ def report(**values: object) -> None:
     print(json.dumps(values), flush=True)
 
 
-def connected(order: dict[str, Any]) -> socket.socket:
+def own_socket(order: dict[str, Any]) -> socket.socket:
     family = socket.AF_INET6 if ":" in order["local"][0] else socket.AF_INET
-    one = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    one.bind(tuple(order["local"]))
+    own = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
+    own.bind(tuple(order["local"]))
+    return own
+
+
+def connected(own: socket.socket, order: dict[str, Any]) -> socket.socket:
+    """The listener has to stay: without one the kernel takes no joins."""
     if order["remote"]:
-        one.connect(tuple(order["remote"]))
-        return one
-    one.listen()
+        own.connect(tuple(order["remote"]))
+        return own
+    own.listen()
     report(event="listening")
-    return one.accept()[0]
+    return own.accept()[0]
 
 
 class Connection:
     """Both streams of a connection."""
 
-    def __init__(self, order: dict[str, Any]) -> None:
+    def __init__(self, one: socket.socket, order: dict[str, Any]) -> None:
         self.order = order
-        self.socket = connected(order)
+        self.socket = one
         self.sent = 0
         self.received = 0
         self.error: str | None = None
@@ -86,7 +90,9 @@ class Connection:
 
 
 def main() -> None:
-    connection = Connection(json.loads(sys.argv[1]))
+    order = json.loads(sys.argv[1])
+    own = own_socket(order)
+    connection = Connection(connected(own, order), order)
     report(event="connected")
     connection.run()
     report(event="ended", sent=connection.sent, received=connection.received, error=connection.error)

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use mptcp::connection::Event;
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
 use mptcp::payload::Payload;
-use mptcp::pm::{self, AddressPair};
+use mptcp::pm::AddressPair;
 use mptcp::time::{MILLISECOND, Nanos, SECOND};
 use mptcp::wire::Packet;
 use rand_core::SeedableRng;
@@ -161,6 +161,14 @@ impl Pair {
         timeouts.into_iter().min()
     }
 
+    /// Whether both connections can be joined.
+    pub fn is_fully_established(&self) -> bool {
+        self.sides.iter().all(|side| {
+            let connection = side.connection.and_then(|id| side.endpoint.connection(id));
+            connection.is_some_and(|connection| connection.is_fully_established())
+        })
+    }
+
     /// Cuts a path, or repairs it; nobody is told.
     pub fn set_path(&mut self, path: usize, is_up: bool) {
         self.network.paths[path].is_up = is_up;
@@ -170,13 +178,9 @@ impl Pair {
     pub fn set_interface(&mut self, path: usize, side: usize, is_up: bool) {
         self.set_path(path, is_up);
         let address = address(path, side);
-        let event = match is_up {
-            true => pm::Event::AddressUp(address),
-            false => pm::Event::AddressDown(address),
-        };
         self.sides[side]
             .endpoint
-            .handle_address_event(self.now, &event);
+            .handle_address_change(self.now, address, is_up);
     }
 
     /// Payload that a side sent first-hand and again over a path, in bytes.
