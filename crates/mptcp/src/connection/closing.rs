@@ -79,11 +79,12 @@ impl Connection {
         }
     }
 
-    /// Takes out paths that have ended, and ends with the last one.
+    /// Takes out paths that have ended and have said so, and ends with the last one.
     pub(super) fn reap_closed(&mut self, now: Nanos) {
         let mut which = 0;
         while which < self.paths.len() {
-            match self.paths[which].subflow.closed() {
+            let subflow = &self.paths[which].subflow;
+            match subflow.closed().filter(|_| !subflow.is_reset_due()) {
                 Some(reason) => self.remove_path(now, which, reason),
                 None => which += 1,
             }

@@ -415,6 +415,11 @@ impl Subflow {
         self.closed
     }
 
+    /// Whether it has ended with a reset that is still to be sent.
+    pub fn is_reset_due(&self) -> bool {
+        self.reset_due
+    }
+
     /// Bytes assigned and not yet sent.
     pub fn queued_bytes(&self) -> u32 {
         self.queue.bytes()
