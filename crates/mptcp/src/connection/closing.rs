@@ -157,7 +157,9 @@ impl Connection {
     }
 
     fn has_both_ends(&self) -> bool {
+        let is_plain = self.session.mode == Mode::Plain;
         let all_sent = self.is_ending && self.send.acked() == self.send.written();
-        all_sent && self.session.fins.is_remote_reached(self.receive.next())
+        let is_told = is_plain || self.session.fins.is_local_acked();
+        all_sent && is_told && self.session.fins.is_remote_reached(self.receive.next())
     }
 }
