@@ -5,7 +5,7 @@ RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Ca
 PYTHON_FILES := python tests benches examples
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test kernel-test check format bench soak schema clean
+.PHONY: help build demo test kernel-test check vectors format bench soak fuzz schema clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,24 +41,34 @@ check: build  ## format, lints and the fast tests
 	cargo test --quiet --workspace
 	$(BIN)/pytest -m 'not slow and not kernel'
 
-test: check kernel-test  ## everything but the soak: what CI runs
+test: check vectors kernel-test  ## everything but the soak: what CI runs
+	PROPTEST_CASES=10000 cargo test --quiet --package mptcp --release --test connection random_worlds
 	cargo test --quiet --package netlab --package mptcp --release
 	$(BIN)/pytest -m 'slow and not kernel'
+
+vectors: build  ## the test vectors, those of the file MPTCPLAB_VECTORS or of tests/vectors.json
+	@$(BIN)/python tests/vectors.py
 
 # They run in real time: what a busy machine spoils gets a second try.
 kernel-test: build  ## the tests on this machine's kernel, which need root
 ifeq ($(shell id -u),0)
 	cargo test --quiet --package live -- --ignored --test-threads 1 || \
 		cargo test --quiet --package live -- --ignored --test-threads 1
+	cargo test --quiet --package mptcp --test kernel -- --ignored --test-threads 1 || \
+		cargo test --quiet --package mptcp --test kernel -- --ignored --test-threads 1
 	$(BIN)/pytest -m 'kernel and not soak' || $(BIN)/pytest -m 'kernel and not soak' --last-failed
 else
 	@echo 'not root: the tests on the kernel are left out' >&2
 endif
 
 soak: build  ## the long matrices
+	PROPTEST_CASES=1000000 cargo test --quiet --package mptcp --release --test connection random_worlds
 	PROPTEST_CASES=20000 cargo test --quiet --workspace --release
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m 'not kernel'
 	[ "$$(id -u)" != 0 ] || $(BIN)/pytest -m kernel
+
+fuzz:  ## throw changed packets at the parser for TIME=60 seconds
+	cargo run --quiet --release --manifest-path fuzz/Cargo.toml -- --seconds $(or $(TIME),60)
 
 format:  ## rewrite the sources in the house style
 	cargo fmt --all

@@ -69,7 +69,10 @@ const FIXED: &[Capability] = &[
     Capability::has("path_manager full_mesh"),
     Capability::has("path_manager n_diff_ports"),
     Capability::has("path_manager kernel_endpoints"),
-    Capability::lacks("path_manager binder", "arrives with the protocol engine"),
+    Capability::lacks(
+        "path_manager binder",
+        "the kernel's path manager takes no source route: use the simulator",
+    ),
     Capability::has("scheduler kernel_default"),
 ];
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use mptcp::pm::{
-    AddressId, AddressPair, Command, Connection, Event, FourTuple, Nanos, Parameters, PathManager,
-    Role, by_name,
+    AddressId, AddressPair, Command, Connection, Event, FourTuple, Limits, Nanos, Parameters,
+    PathManager, Role, by_name,
 };
 use proptest::prelude::*;
 
@@ -104,8 +104,11 @@ impl World {
                 down: BTreeSet::new(),
                 backup: BTreeSet::new(),
             };
-            let parameters = Parameters { subflows: Some(3) };
-            by_name(name).unwrap()(&connection, parameters)
+            let parameters = Parameters {
+                subflows: Some(3),
+                ..Parameters::default()
+            };
+            by_name(name).unwrap()(&connection, &parameters)
         };
         let all: BTreeSet<u8> = (1..=LINKS).collect();
         let mut world = Self {
@@ -204,7 +207,9 @@ impl World {
                     local_id,
                     remote,
                     backup,
+                    via,
                 } => {
+                    assert_eq!(via, [] as [Ipv4Addr; 0]);
                     assert_eq!(side, 0, "the acceptor opens nothing");
                     assert_eq!(backup, self.backup.contains(&local));
                     self.open(local, local_id, remote);
@@ -416,6 +421,134 @@ proptest! {
             world.happen(incident);
             prop_assert!(world.links().iter().all(|&link| link == 1));
             prop_assert!(world.subflows.len() <= 1);
+        }
+    }
+
+    #[test]
+    fn kernel_endpoints_keep_to_their_limit_and_open_no_pair_twice(
+        happenings in prop::collection::vec(happening(), 0..60),
+        subflows in 0..5_usize,
+    ) {
+        let mut opener = Opener::new(subflows);
+        for happening in &happenings {
+            opener.happen(happening);
+            prop_assert!(opener.opening.len() + opener.present.len() <= subflows);
+            let distinct: BTreeSet<_> = opener.opening.iter().collect();
+            prop_assert_eq!(distinct.len(), opener.opening.len());
+        }
+    }
+}
+
+/// What happens to an opener's subflows, each named by its place among those opening or present.
+#[derive(Clone, Debug)]
+enum Happening {
+    Announced(u8),
+    Removed(u8),
+    Established(usize),
+    Failed(usize),
+    Closed(usize),
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let which = 0..LINKS as usize;
+    prop_oneof![
+        (1..=LINKS).prop_map(Happening::Announced),
+        (1..=LINKS).prop_map(Happening::Removed),
+        which.clone().prop_map(Happening::Established),
+        which.clone().prop_map(Happening::Failed),
+        which.prop_map(Happening::Closed),
+    ]
+}
+
+/// The opener of a connection with `kernel_endpoints`.
+struct Opener {
+    policy: Box<dyn PathManager>,
+    opening: Vec<FourTuple>,
+    present: Vec<FourTuple>,
+    next_port: u16,
+}
+
+impl Opener {
+    fn new(subflows: usize) -> Self {
+        let pairs = (1..=LINKS).map(|link| AddressPair {
+            local: address(0, link),
+            remote: address(1, link),
+        });
+        let connection = Connection {
+            role: Role::Opener,
+            initial: FourTuple {
+                local: SocketAddr::new(address(0, 1), 40_000),
+                remote: SocketAddr::new(address(1, 1), PORT),
+            },
+            pairs: pairs.collect(),
+            down: BTreeSet::new(),
+            backup: BTreeSet::new(),
+        };
+        let limits = Limits {
+            subflows,
+            ..Limits::default()
+        };
+        let parameters = Parameters {
+            limits,
+            ..Parameters::default()
+        };
+        let mut opener = Self {
+            policy: by_name("kernel_endpoints").unwrap()(&connection, &parameters),
+            opening: Vec::new(),
+            present: Vec::new(),
+            next_port: 40_001,
+        };
+        opener.tell(&Event::Established);
+        opener
+    }
+
+    fn tell(&mut self, event: &Event) {
+        let mut commands = Vec::new();
+        self.policy.handle(0, event, &mut commands);
+        for command in commands {
+            let Command::OpenSubflow { local, remote, .. } = command else {
+                panic!("found {command:?}");
+            };
+            // Ports only tell those apart that are established.
+            let local = SocketAddr::new(local, 0);
+            self.opening.push(FourTuple { local, remote });
+        }
+    }
+
+    fn happen(&mut self, happening: &Happening) {
+        let port = None;
+        match *happening {
+            Happening::Announced(id) => {
+                let address = address(1, id);
+                self.tell(&Event::Announced { id, address, port });
+            }
+            Happening::Removed(id) => self.tell(&Event::Removed { id }),
+            Happening::Established(which) => {
+                if which < self.opening.len() {
+                    let mut subflow = self.opening.remove(which);
+                    subflow.local.set_port(self.next_port);
+                    self.next_port += 1;
+                    self.present.push(subflow);
+                    let (local_id, remote_id) = (1, 1);
+                    self.tell(&Event::SubflowEstablished {
+                        subflow,
+                        local_id,
+                        remote_id,
+                    });
+                }
+            }
+            Happening::Failed(which) => {
+                if which < self.opening.len() {
+                    let pair = self.opening.remove(which).pair();
+                    self.tell(&Event::OpenFailed { pair });
+                }
+            }
+            Happening::Closed(which) => {
+                if which < self.present.len() {
+                    let subflow = self.present.remove(which);
+                    self.tell(&Event::SubflowClosed { subflow });
+                }
+            }
         }
     }
 }

@@ -218,7 +218,7 @@ impl Connections {
             backup: self.backup.clone(),
         };
         flow.policy
-            .map(|policy| policy(&connection, flow.parameters))
+            .map(|policy| policy(&connection, &flow.parameters))
     }
 
     fn note_event(&mut self, notification: &Notification) {
@@ -295,6 +295,7 @@ fn note_of(command: &Command) -> Note {
             local_id,
             remote,
             backup,
+            ..
         } => Note::new(What::SubflowOpening)
             .local(local)
             .local_id(local_id)
@@ -320,6 +321,7 @@ fn request_of(token: u32, command: &Command, is_mapped: bool) -> Request {
             local_id,
             remote,
             backup,
+            ..
         } => Request::Create {
             token,
             local,

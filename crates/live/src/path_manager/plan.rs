@@ -13,6 +13,9 @@ use super::messages::flag;
 /// The path manager that is the kernel's own.
 const KERNEL_ENDPOINTS: &str = "kernel_endpoints";
 
+/// Policies for our engine alone: over netlink the kernel takes no source route, and its own path manager it runs itself.
+const BY_ENGINE_ONLY: &[&str] = &["binder", KERNEL_ENDPOINTS];
+
 /// Most endpoints of the in-kernel path manager in one namespace, and most further subflows of a connection.
 pub(super) const KERNEL_LIMIT: usize = 8;
 
@@ -180,11 +183,17 @@ fn plan_end(experiment: &Experiment, index: usize, flow: &Flow, end: FlowEnd) ->
         },
         port: FIRST_PORT.saturating_add(u16::try_from(index).unwrap_or(u16::MAX)),
         pairs: pairs(experiment, &flow.paths, end),
-        policy: manager.and_then(|manager| by_name(&manager.name)),
+        policy: manager.and_then(|manager| policy(&manager.name)),
         parameters: Parameters {
             subflows: manager.and_then(|manager| manager.subflows),
+            ..Parameters::default()
         },
     }
+}
+
+/// The policy of that name, if it can drive the kernel: what [`BY_ENGINE_ONLY`] names cannot.
+fn policy(name: &str) -> Option<Constructor> {
+    by_name(name).filter(|_| !BY_ENGINE_ONLY.contains(&name))
 }
 
 /// The pairs of addresses that the paths route, as seen from one end. Several ways between the same two are one.
@@ -287,7 +296,7 @@ fn check_host(experiment: &Experiment, host: &str) -> Vec<Missing> {
 
 fn unknown(flow: &Flow) -> Option<Missing> {
     let name = flow.path_manager.first().map(|manager| &manager.name);
-    let is_known = name.is_some_and(|name| by_name(name).is_some());
+    let is_known = name.is_some_and(|name| policy(name).is_some());
     (!is_known).then(|| Missing {
         feature: format!(
             "flows.{}.path_manager: {}",
@@ -394,6 +403,13 @@ mod tests {
 
     fn endpoint(address: &str, flags: u32) -> (IpAddr, u32) {
         (address.parse().unwrap(), flags)
+    }
+
+    #[test]
+    fn netlink_drives_no_policy_that_is_the_engines_alone() {
+        assert!(policy("full_mesh").is_some());
+        assert!(policy("binder").is_none());
+        assert!(policy(KERNEL_ENDPOINTS).is_none());
     }
 
     #[test]

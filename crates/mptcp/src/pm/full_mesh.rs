@@ -155,6 +155,7 @@ impl FullMesh {
             local_id,
             remote: SocketAddr::new(pair.remote, port),
             backup: self.subflows.is_backup(pair.local),
+            via: Vec::new(),
         });
         let state = self.state(pair);
         state.opening = true;

@@ -17,7 +17,9 @@
 
 mod address_changes;
 mod address_ids;
+mod binder;
 mod full_mesh;
+mod kernel_endpoints;
 mod n_diff_ports;
 mod passive;
 mod retry;
@@ -27,18 +29,16 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+pub use crate::time::Nanos;
+pub use crate::wire::AddressId;
 pub use address_changes::AddressChanges;
+pub use binder::{Binder, Gateways, InvalidGateways, source_route_len};
 pub use full_mesh::FullMesh;
+pub use kernel_endpoints::{Endpoint, EndpointFlags, InvalidFlags, KernelEndpoints, Limits};
 pub use n_diff_ports::NDiffPorts;
 pub use passive::Passive;
-
-/// Nanoseconds since an instant that the driver chooses.
-pub type Nanos = u64;
-
-/// Address ID (RFC 8684, section 3.2); 0 is the address of the initial subflow.
-pub type AddressId = u8;
 
 /// Which side of a connection this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,6 +171,8 @@ pub enum Command {
         remote: SocketAddr,
         /// Whether it is a backup one (flag B of MP_JOIN).
         backup: bool,
+        /// Routers that its packets pass, in order (loose source route, RFC 791, section 3.1); mostly none.
+        via: Vec<Ipv4Addr>,
     },
     /// Close a subflow.
     CloseSubflow {
@@ -201,14 +203,20 @@ pub trait PathManager: Debug + Send {
 }
 
 /// Parameters that a description can give.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parameters {
-    /// Subflows in all, the initial one included; only `n_diff_ports` has it.
+    /// `n_diff_ports`: subflows in all, the initial one included.
     pub subflows: Option<u32>,
+    /// `binder`: the routers that each further subflow passes.
+    pub gateways: Gateways,
+    /// `kernel_endpoints`: the host's endpoints; without them those that the connection's pairs ask for.
+    pub endpoints: Option<Vec<Endpoint>>,
+    /// `kernel_endpoints`: the host's limits.
+    pub limits: Limits,
 }
 
 /// Makes a policy for a connection.
-pub type Constructor = fn(&Connection, Parameters) -> Box<dyn PathManager>;
+pub type Constructor = fn(&Connection, &Parameters) -> Box<dyn PathManager>;
 
 /// All policies, by name.
 pub const PATH_MANAGERS: &[(&str, Constructor)] = &[
@@ -220,6 +228,12 @@ pub const PATH_MANAGERS: &[(&str, Constructor)] = &[
     }),
     ("n_diff_ports", |connection, parameters| {
         Box::new(NDiffPorts::new(connection, parameters.subflows))
+    }),
+    ("binder", |connection, parameters| {
+        Box::new(Binder::new(connection, parameters))
+    }),
+    ("kernel_endpoints", |connection, parameters| {
+        Box::new(KernelEndpoints::new(connection, parameters))
     }),
 ];
 

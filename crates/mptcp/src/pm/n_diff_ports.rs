@@ -46,6 +46,7 @@ impl NDiffPorts {
             local_id: 0,
             remote: self.initial.remote,
             backup: self.subflows.is_backup(local),
+            via: Vec::new(),
         }));
         self.opening += missing;
     }

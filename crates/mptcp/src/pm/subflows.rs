@@ -1,7 +1,7 @@
 //! The subflows a connection has, and which local addresses are backup ones.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::{AddressId, AddressPair, Command, Connection, Event, FourTuple, Role};
 
@@ -87,6 +87,15 @@ impl Subflows {
         present
             .filter(move |(subflow, its_id)| subflow.remote.ip() == remote && **its_id != id)
             .map(|(subflow, _)| *subflow)
+    }
+
+    /// The remote ends, each address once.
+    pub(super) fn remotes(&self) -> impl Iterator<Item = SocketAddr> {
+        let present = self
+            .present
+            .keys()
+            .map(|subflow| (subflow.remote.ip(), subflow.remote));
+        BTreeMap::from_iter(present).into_values()
     }
 
     /// The number of subflows between two addresses.

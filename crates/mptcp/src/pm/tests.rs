@@ -87,14 +87,14 @@ fn names_are_found_and_others_not() {
     for (name, _) in PATH_MANAGERS {
         assert!(by_name(name).is_some());
     }
-    assert!(by_name("binder").is_none());
+    assert!(by_name("fullmesh").is_none());
 }
 
 #[test]
 fn passive_opens_and_announces_nothing() {
     for role in [Role::Opener, Role::Acceptor] {
         let policy = by_name("passive").expect("it exists");
-        let mut side = Side::new(policy(&connection(role, 8), Parameters::default()));
+        let mut side = Side::new(policy(&connection(role, 8), &Parameters::default()));
         let local = address(2, 1);
         for event in [
             Event::Established,
@@ -111,8 +111,11 @@ fn every_policy_makes_the_initial_subflow_a_backup_one_if_it_is_to_be() {
     for (name, policy) in PATH_MANAGERS {
         let mut connection = connection(Role::Opener, 1);
         connection.backup.insert(address(1, 1));
-        let parameters = Parameters { subflows: Some(1) };
-        let mut side = Side::new(policy(&connection, parameters));
+        let parameters = Parameters {
+            subflows: Some(1),
+            ..Parameters::default()
+        };
+        let mut side = Side::new(policy(&connection, &parameters));
         let subflow = connection.initial;
         let backup = true;
         let expected = [Command::SetBackup { subflow, backup }];

@@ -1,0 +1,112 @@
+//! `x-dwc`: subflows that seem to share a bottleneck are coupled, others are not. The idea is Dynamic Window Coupling
+//! (Hassayoun et al., ICNP 2011); its rules are this laboratory's own, as only the abstract could be read.
+//!
+//! Every subflow begins in a group of its own. When one loses, those that are delayed or lost within a round-trip
+//! time join its group, and the others are no longer in it. Within a group windows grow by LIA, alone by Reno.
+
+use super::parameters::Parameters;
+use super::paths::Path;
+use super::window_rule::{WindowBased, WindowRule};
+use super::{CongestionControl, Context, lia};
+use crate::time::{Nanos, seconds};
+
+/// The smoothed delay above which a subflow counts as congested: where `fraction` says between its least and its
+/// largest.
+pub fn delay_threshold(least_s: f64, largest_s: f64, fraction: f64) -> f64 {
+    least_s + fraction * (largest_s - least_s)
+}
+
+/// Whether a subflow whose smoothed delay is `delay_s` joins the group of one that lost.
+pub fn is_delayed(delay_s: f64, least_s: f64, largest_s: f64, fraction: f64) -> bool {
+    delay_s > delay_threshold(least_s, largest_s, fraction)
+}
+
+/// What is remembered of a subflow.
+#[derive(Debug)]
+struct Member {
+    group: u32,
+    least_srtt: Nanos,
+    largest_srtt: Nanos,
+    lost_at: Option<Nanos>,
+}
+
+#[derive(Debug)]
+struct Dwc {
+    delay_fraction: f64,
+    members: Vec<Member>,
+    next_group: u32,
+}
+
+impl Dwc {
+    fn new_group(&mut self) -> u32 {
+        self.next_group += 1;
+        self.next_group
+    }
+
+    fn joins(&self, which: usize, context: &Context<'_>) -> bool {
+        let (member, now) = (&self.members[which], context.now());
+        let srtt = context.all()[which].srtt;
+        let is_delayed = srtt.is_some_and(|srtt| {
+            let (least, largest) = (seconds(member.least_srtt), seconds(member.largest_srtt));
+            is_delayed(seconds(srtt), least, largest, self.delay_fraction)
+        });
+        let round_trip = context.this().srtt.unwrap_or(0);
+        is_delayed || member.lost_at.is_some_and(|at| now - at <= round_trip)
+    }
+}
+
+impl WindowRule for Dwc {
+    fn increase_bytes(&self, paths: &[Path], this: usize, acked_bytes: f64) -> f64 {
+        let group_of = |path: &Path| self.members[path.subflow].group;
+        let mine = paths[this];
+        let is_mine = |path: &&Path| group_of(path) == group_of(&mine);
+        let group: Vec<Path> = paths.iter().filter(is_mine).copied().collect();
+        let this = group.partition_point(|path| path.subflow < mine.subflow);
+        lia::increase(&group, this) * acked_bytes
+    }
+
+    fn subflow_added(&mut self) {
+        let group = self.new_group();
+        self.members.push(Member {
+            group,
+            least_srtt: Nanos::MAX,
+            largest_srtt: 0,
+            lost_at: None,
+        });
+    }
+
+    fn subflow_removed(&mut self, which: usize) {
+        self.members.remove(which);
+    }
+
+    fn observe_ack(&mut self, context: &Context<'_>) {
+        let member = &mut self.members[context.which()];
+        if let Some(srtt) = context.this().srtt {
+            member.least_srtt = member.least_srtt.min(srtt);
+            member.largest_srtt = member.largest_srtt.max(srtt);
+        }
+    }
+
+    fn observe_congestion(&mut self, context: &Context<'_>) {
+        let group = self.new_group();
+        for which in 0..self.members.len() {
+            if which == context.which() || self.joins(which, context) {
+                self.members[which].group = group;
+            }
+        }
+        self.members[context.which()].lost_at = Some(context.now());
+    }
+
+    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
+        vec![("group", f64::from(self.members[which].group))]
+    }
+}
+
+pub(super) fn control(parameters: &Parameters) -> Box<dyn CongestionControl> {
+    let rule = Dwc {
+        delay_fraction: parameters.dwc.delay_fraction,
+        members: Vec::new(),
+        next_group: 0,
+    };
+    Box::new(WindowBased::new(rule, parameters))
+}

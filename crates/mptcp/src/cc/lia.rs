@@ -1,0 +1,136 @@
+//! `lia`: Linked Increases (RFC 6356). All subflows together get what TCP would get on the best path, and no subflow
+//! grows faster than TCP. It is not Pareto-optimal (Khalili et al., CoNEXT 2012).
+
+use super::CongestionControl;
+use super::parameters::{LiaForm, Parameters};
+use super::paths::{Path, linked_increase, sum_in_rtts_of, total_packets};
+use super::reno;
+use super::window_rule::{WindowBased, WindowRule};
+
+/// How aggressive all subflows together are (RFC 6356, section 3, equation 2): alpha = W max(w_i/rtt_i^2) / (sum of
+/// w_i/rtt_i)^2, W being the sum of all windows. For a single path it is 1, exactly.
+pub fn alpha(paths: &[Path]) -> f64 {
+    let total = total_packets(paths);
+    let of_path = |path: &Path| {
+        let sum = sum_in_rtts_of(path, paths);
+        total / sum * (path.window_packets / sum)
+    };
+    paths.iter().map(of_path).fold(0.0, f64::max)
+}
+
+/// Packets by which the window grows per acknowledged packet (RFC 6356, section 3, equation 1): min(alpha/W, 1/w).
+pub fn increase(paths: &[Path], this: usize) -> f64 {
+    let linked = alpha(paths) / total_packets(paths);
+    linked.min(reno::increase(paths[this].window_packets))
+}
+
+/// The same over all sets of paths that contain this one: the least of max(w_s/rtt_s^2) / (sum of w_s/rtt_s)^2
+/// (Wischik et al., NSDI 2011, section 2). Only sets matter that hold every path up to some w/rtt^2.
+pub fn increase_over_sets(paths: &[Path], this: usize) -> f64 {
+    let quality = |path: &Path| path.window_packets / (path.rtt_s * path.rtt_s);
+    let mut sorted = paths.to_vec();
+    sorted.sort_by(|one, other| quality(one).total_cmp(&quality(other)));
+    let is_this = |path: &Path| path.subflow == paths[this].subflow;
+    let first = sorted.iter().position(is_this).unwrap_or(0);
+    let of_set = |last: usize| linked_increase(&sorted[..=last], last);
+    let alone = reno::increase(paths[this].window_packets);
+    (first..sorted.len()).map(of_set).fold(alone, f64::min)
+}
+
+/// A subflow in the integer form of RFC 6356.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IntegerPath {
+    /// Congestion window in bytes.
+    pub cwnd_bytes: u64,
+    /// Smoothed round-trip time in any unit, the same for all paths, more than 0.
+    pub rtt: u64,
+}
+
+/// alpha times `alpha_scale`, rounded down (RFC 6356, section 4.1).
+pub fn scaled_alpha(paths: &[IntegerPath], alpha_scale: u32) -> u64 {
+    let Some(best) = best(paths) else { return 0 };
+    let of_path = |path: &IntegerPath| best.rtt * path.cwnd_bytes / path.rtt;
+    let sum = u128::from(paths.iter().map(of_path).sum::<u64>());
+    let numerator = u128::from(total_bytes(paths)) * u128::from(best.cwnd_bytes);
+    let scaled = u128::from(alpha_scale) * numerator / (sum * sum).max(1);
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+/// The path of largest cwnd/rtt^2.
+fn best(paths: &[IntegerPath]) -> Option<&IntegerPath> {
+    let squared = |path: &IntegerPath| u128::from(path.rtt) * u128::from(path.rtt);
+    let weighted = |path: &IntegerPath, by: &IntegerPath| u128::from(path.cwnd_bytes) * squared(by);
+    paths.iter().reduce(|best, path| {
+        if weighted(path, best) > weighted(best, path) {
+            path
+        } else {
+            best
+        }
+    })
+}
+
+fn total_bytes(paths: &[IntegerPath]) -> u64 {
+    paths.iter().map(|path| path.cwnd_bytes).sum()
+}
+
+/// Bytes by which the window grows for so many acknowledged, rounded down (RFC 6356, section 4.1).
+pub fn integer_increase_bytes(
+    paths: &[IntegerPath],
+    this: usize,
+    acked_bytes: u64,
+    mss_bytes: u32,
+    alpha_scale: u32,
+) -> u64 {
+    let acked = u128::from(acked_bytes) * u128::from(mss_bytes);
+    let scaled_total = u128::from(total_bytes(paths)) * u128::from(alpha_scale);
+    let linked = u128::from(scaled_alpha(paths, alpha_scale)) * acked / scaled_total.max(1);
+    let alone = acked / u128::from(paths[this].cwnd_bytes.max(1));
+    u64::try_from(linked.min(alone)).unwrap_or(u64::MAX)
+}
+
+#[derive(Debug)]
+struct Lia;
+
+impl WindowRule for Lia {
+    fn increase_bytes(&self, paths: &[Path], this: usize, acked_bytes: f64) -> f64 {
+        increase(paths, this) * acked_bytes
+    }
+}
+
+#[derive(Debug)]
+struct LiaOverSets;
+
+impl WindowRule for LiaOverSets {
+    fn increase_bytes(&self, paths: &[Path], this: usize, acked_bytes: f64) -> f64 {
+        increase_over_sets(paths, this) * acked_bytes
+    }
+}
+
+/// Round-trip times are counted in microseconds.
+#[derive(Debug)]
+struct IntegerLia {
+    alpha_scale: u32,
+}
+
+impl WindowRule for IntegerLia {
+    fn increase_bytes(&self, paths: &[Path], this: usize, acked_bytes: f64) -> f64 {
+        let in_integers = |path: &Path| IntegerPath {
+            cwnd_bytes: (path.window_packets * f64::from(path.mss_bytes)) as u64,
+            rtt: ((path.rtt_s * 1e6) as u64).max(1),
+        };
+        let mss_bytes = paths[this].mss_bytes;
+        let paths: Vec<IntegerPath> = paths.iter().map(in_integers).collect();
+        let (bytes, scale) = (acked_bytes as u64, self.alpha_scale);
+        integer_increase_bytes(&paths, this, bytes, mss_bytes, scale) as f64
+    }
+}
+
+pub(super) fn control(parameters: &Parameters) -> Box<dyn CongestionControl> {
+    match parameters.lia.form {
+        LiaForm::Real => Box::new(WindowBased::new(Lia, parameters)),
+        LiaForm::Nsdi => Box::new(WindowBased::new(LiaOverSets, parameters)),
+        LiaForm::Integer { alpha_scale } => {
+            Box::new(WindowBased::new(IntegerLia { alpha_scale }, parameters))
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! `x-mpcubic`: CUBIC whose increase is shared among subflows by their rates, but not slower than LIA. Published
+//! multipath CUBICs differ from each other and could not be read; this definition is the laboratory's own. On n equal
+//! paths the windows together grow like one CUBIC, on a single path it is CUBIC.
+
+use super::cubic::Cubic;
+use super::parameters::Parameters;
+use super::paths::{Path, Paths};
+use super::{Acked, Congestion, CongestionControl, Context, lia};
+
+/// Packets by which the window grows per acknowledged packet, where CUBIC alone would grow by `cubic_increase`.
+pub fn increase(cubic_increase: f64, paths: &[Path], this: usize) -> f64 {
+    let total_rate: f64 = paths.iter().map(Path::rate).sum();
+    let share = paths[this].rate() / total_rate;
+    (cubic_increase * share).max(lia::increase(paths, this))
+}
+
+#[derive(Debug)]
+struct MpCubic {
+    cubic: Cubic,
+    paths: Paths,
+}
+
+impl CongestionControl for MpCubic {
+    fn subflow_added(&mut self, context: &mut Context<'_>) {
+        self.cubic.subflow_added(context);
+    }
+
+    fn subflow_removed(&mut self, which: usize) {
+        self.cubic.subflow_removed(which);
+    }
+
+    fn segment_sent(&mut self, context: &mut Context<'_>, bytes: u32) {
+        self.cubic.segment_sent(context, bytes);
+    }
+
+    fn acked(&mut self, context: &mut Context<'_>, acked: &Acked) {
+        let paths = &mut self.paths;
+        self.cubic
+            .acked_coupled(context, acked, |context, cubic_bytes, acked_bytes| {
+                let (paths, this) = paths.of(context);
+                if paths.len() == 1 {
+                    return cubic_bytes;
+                }
+                increase(cubic_bytes / acked_bytes, paths, this) * acked_bytes
+            });
+    }
+
+    fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion) {
+        self.cubic.congestion(context, congestion);
+    }
+
+    fn undone(&mut self, context: &mut Context<'_>) {
+        self.cubic.undone(context);
+    }
+
+    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
+        self.cubic.state(which)
+    }
+}
+
+pub(super) fn control(parameters: &Parameters) -> Box<dyn CongestionControl> {
+    Box::new(MpCubic {
+        cubic: Cubic::new(parameters),
+        paths: Paths::default(),
+    })
+}

@@ -1,0 +1,93 @@
+//! The subflows of a connection as the coupled formulas see them: windows in packets, times in seconds.
+
+use super::{Context, Window};
+use crate::time::seconds;
+
+/// A subflow in a formula.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Path {
+    /// Number of the subflow.
+    pub subflow: usize,
+    /// Congestion window w in full-sized segments, not rounded.
+    pub window_packets: f64,
+    /// Payload of a full-sized segment in bytes.
+    pub mss_bytes: u32,
+    /// Smoothed round-trip time in seconds, more than 0.
+    pub rtt_s: f64,
+    /// OLIA's l: packets acknowledged since the last loss or between the last two, whichever are more.
+    pub loss_interval_packets: f64,
+}
+
+impl Path {
+    fn new(subflow: usize, window: &Window) -> Self {
+        let loss_interval = window
+            .acked_since_loss_bytes
+            .max(window.acked_between_losses_bytes);
+        Self {
+            subflow,
+            window_packets: settled_bytes(window) / f64::from(window.mss_bytes),
+            mss_bytes: window.mss_bytes,
+            rtt_s: window.srtt.map_or(0.0, seconds),
+            loss_interval_packets: loss_interval as f64 / f64::from(window.mss_bytes),
+        }
+    }
+
+    /// Rate x = w/rtt in packets per second.
+    pub fn rate(&self) -> f64 {
+        self.window_packets / self.rtt_s
+    }
+}
+
+/// In recovery the window is on its way to ssthresh, and formulas use what it will be; after a timeout it is below.
+fn settled_bytes(window: &Window) -> f64 {
+    if window.in_recovery {
+        window.cwnd_bytes.min(window.ssthresh_bytes)
+    } else {
+        window.cwnd_bytes
+    }
+}
+
+/// All windows together, in packets.
+pub fn total_packets(paths: &[Path]) -> f64 {
+    paths.iter().map(|path| path.window_packets).sum()
+}
+
+/// (w_r/rtt_r^2) / (sum of w/rtt)^2: the increase of path r per acknowledged packet that LIA takes the largest of and
+/// to which OLIA and BALIA add. For a single path it is 1/w, exactly.
+pub fn linked_increase(paths: &[Path], which: usize) -> f64 {
+    let path = &paths[which];
+    let sum = sum_in_rtts_of(path, paths);
+    path.window_packets / sum / sum
+}
+
+/// What all paths send within one round-trip time of `path`, in packets.
+pub fn sum_in_rtts_of(path: &Path, paths: &[Path]) -> f64 {
+    let packets = |other: &Path| other.window_packets * (path.rtt_s / other.rtt_s);
+    paths.iter().map(packets).sum()
+}
+
+/// The paths of a hook.
+#[derive(Debug, Default)]
+pub(super) struct Paths(Vec<Path>);
+
+impl Paths {
+    /// The subflows that count, and which of them the hook is about. A subflow without a round-trip time is alone.
+    pub fn of(&mut self, context: &Context<'_>) -> (&[Path], usize) {
+        self.0.clear();
+        if !context.this().counts() {
+            self.0.push(Path {
+                rtt_s: 1.0,
+                ..Path::new(context.which(), context.this())
+            });
+            return (&self.0, 0);
+        }
+        let windows = context.all().iter().enumerate();
+        let counted = windows.filter(|(_, window)| window.counts());
+        self.0
+            .extend(counted.map(|(subflow, window)| Path::new(subflow, window)));
+        let this = self
+            .0
+            .partition_point(|path| path.subflow < context.which());
+        (&self.0, this)
+    }
+}

@@ -1,0 +1,30 @@
+//! Slow start and the initial window, the same for all controls that have a window.
+
+use super::Context;
+
+/// The upper bound of the initial window in bytes (RFC 6928, section 2). Linux takes ten segments whatever their size.
+pub fn initial_window_bytes(mss_bytes: u32) -> u32 {
+    (10 * mss_bytes).min(14_600.max(2 * mss_bytes))
+}
+
+/// Bytes by which an acknowledgment of `acked_bytes` grows the window: at most `limit_packets` segments (RFC 3465,
+/// section 2.2).
+pub fn increase_bytes(acked_bytes: f64, mss_bytes: u32, limit_packets: f64) -> f64 {
+    acked_bytes.min(limit_packets * f64::from(mss_bytes))
+}
+
+/// Grows the window up to ssthresh and tells how many bytes are left to congestion avoidance.
+pub(super) fn grow(context: &mut Context<'_>, acked_bytes: f64, limit_packets: f64) -> f64 {
+    let window = context.this();
+    if !window.in_slow_start() {
+        return acked_bytes;
+    }
+    let room = window.ssthresh_bytes - window.cwnd_bytes;
+    let increase = increase_bytes(acked_bytes, window.mss_bytes, limit_packets);
+    if increase < room {
+        context.grow(increase);
+        return 0.0;
+    }
+    context.set_cwnd(window.ssthresh_bytes);
+    increase - room
+}

@@ -1,0 +1,240 @@
+//! Announcing and removing addresses, and what the path manager wants (RFC 8684, sections 3.2, 3.4 and 3.3.8).
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+
+use super::{Connection, Mode};
+use crate::failure::waits;
+use crate::pm::{self, AddressPair, Command, FourTuple};
+use crate::time::{Nanos, SECOND};
+use crate::wire::{AddressId, Hops, MptcpOption, RemovedAddresses, ResetReason, SignalledAddress};
+
+/// The longest that an announcement waits for its echo (`net.mptcp.add_addr_timeout` of Linux).
+const ECHO_TIMEOUT: Nanos = 120 * SECOND;
+
+/// Hops that an IPv4 header has room for.
+const MAX_HOPS: usize = 9;
+
+/// A subflow that the path manager wants to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinRequest {
+    /// From which address.
+    pub local: IpAddr,
+    /// Its ID.
+    pub local_id: AddressId,
+    /// Where to.
+    pub remote: SocketAddr,
+    /// Whether it is a backup one.
+    pub backup: bool,
+    /// Routers that its packets have to pass.
+    pub via: Hops,
+}
+
+impl JoinRequest {
+    /// Its ends, from that port.
+    pub fn four(&self, local_port: u16) -> FourTuple {
+        FourTuple {
+            local: SocketAddr::new(self.local, local_port),
+            remote: self.remote,
+        }
+    }
+
+    fn pair(&self) -> AddressPair {
+        AddressPair {
+            local: self.local,
+            remote: self.remote.ip(),
+        }
+    }
+}
+
+/// Announcements without an echo.
+#[derive(Debug, Default)]
+pub(super) struct Announcements(Vec<Announcement>);
+
+#[derive(Debug)]
+struct Announcement {
+    address: SignalledAddress,
+    /// How long the tries wait that are still to come.
+    waits: VecDeque<Nanos>,
+    repeat_at: Nanos,
+}
+
+impl Announcements {
+    pub(super) fn poll_timeout(&self) -> Option<Nanos> {
+        self.0
+            .iter()
+            .map(|announcement| announcement.repeat_at)
+            .min()
+    }
+}
+
+impl Connection {
+    /// A local address came, went, or changed its priority; other events are the connection's own.
+    pub fn handle_address_event(&mut self, now: Nanos, event: &pm::Event) {
+        if self.session.mode != Mode::Plain {
+            self.manage(now, event);
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, now: Nanos, commands: &[Command]) {
+        for command in commands {
+            match command {
+                Command::Announce { id, address } => self.announce(now, *id, *address),
+                Command::Remove { id, .. } => self.remove_address(*id),
+                Command::OpenSubflow {
+                    local,
+                    local_id,
+                    remote,
+                    backup,
+                    via,
+                } => self.request_join(
+                    now,
+                    JoinRequest {
+                        local: *local,
+                        local_id: *local_id,
+                        remote: *remote,
+                        backup: *backup,
+                        via: via.iter().copied().take(MAX_HOPS).collect(),
+                    },
+                ),
+                Command::CloseSubflow { subflow } => self.close_subflow(*subflow),
+                Command::SetBackup { subflow, backup } => self.set_backup(*subflow, *backup),
+            }
+        }
+    }
+
+    /// With flag C of the peer, its first address and port take no joins (section 3.1).
+    fn request_join(&mut self, now: Nanos, request: JoinRequest) {
+        if !self.session.may_join_initial && request.remote == self.initial.remote {
+            self.refuse_join(now, &request);
+        } else {
+            self.join_requests.push_back(request);
+        }
+    }
+
+    fn announce(&mut self, now: Nanos, id: AddressId, address: IpAddr) {
+        let Some(keys) = self.session.keys() else {
+            return;
+        };
+        let address = SignalledAddress {
+            id,
+            address,
+            port: None,
+            truncated_hmac: Some(keys.address_hmac(id, address, None)),
+        };
+        self.say(MptcpOption::AddAddress(address));
+        let Some(timer) = self.config.behaviour.add_address else {
+            return;
+        };
+        let mut waits: VecDeque<_> = waits(timer, self.longest_rto(), ECHO_TIMEOUT).collect();
+        if let Some(first) = waits.pop_front() {
+            self.announcements.0.push(Announcement {
+                address,
+                waits,
+                repeat_at: now + first,
+            });
+        }
+    }
+
+    fn longest_rto(&self) -> Option<Nanos> {
+        self.paths.iter().map(|path| path.subflow.rto()).max()
+    }
+
+    /// Repeats what was not echoed.
+    pub(super) fn repeat_announcements(&mut self, now: Nanos) {
+        let mut due = Vec::new();
+        self.announcements.0.retain_mut(|announcement| {
+            if announcement.repeat_at > now {
+                return true;
+            }
+            due.push(announcement.address);
+            let next = announcement.waits.pop_front();
+            announcement.repeat_at = now + next.unwrap_or(0);
+            next.is_some()
+        });
+        for address in due {
+            self.say(MptcpOption::AddAddress(address));
+        }
+    }
+
+    fn remove_address(&mut self, id: AddressId) {
+        self.announcements
+            .0
+            .retain(|announcement| announcement.address.id != id);
+        let mut ids = RemovedAddresses::new();
+        ids.push(id);
+        self.say(MptcpOption::RemoveAddress(ids));
+    }
+
+    /// Says an option on a path that works, the first if there is a choice.
+    fn say(&mut self, option: MptcpOption) {
+        let works = |path: &&mut super::Path| path.is_healthy();
+        if let Some(path) = self.paths.iter_mut().find(works) {
+            path.signal(option);
+        }
+    }
+
+    fn close_subflow(&mut self, four: FourTuple) {
+        if let Some(path) = self.paths.iter_mut().find(|path| path.four == four) {
+            path.reset(ResetReason::UNSPECIFIED);
+        }
+    }
+
+    fn set_backup(&mut self, four: FourTuple, backup: bool) {
+        if let Some(path) = self.paths.iter_mut().find(|path| path.four == four) {
+            path.signals.is_backup_local = backup;
+            path.signal(MptcpOption::Priority { backup });
+        }
+    }
+
+    /// An announcement is echoed if its HMAC is right, and passed over in silence if not (section 3.4.1).
+    pub(super) fn take_announcement(
+        &mut self,
+        now: Nanos,
+        which: usize,
+        signalled: &SignalledAddress,
+    ) {
+        let SignalledAddress {
+            id,
+            address,
+            port,
+            truncated_hmac,
+        } = *signalled;
+        let Some(hmac) = truncated_hmac else {
+            self.announcements
+                .0
+                .retain(|announcement| announcement.address.id != id);
+            return;
+        };
+        let expected = self
+            .session
+            .keys()
+            .map(|keys| keys.peer_address_hmac(id, address, port));
+        if expected != Some(hmac) {
+            self.counters.refused_announcements += 1;
+            return;
+        }
+        self.note_fully_established(now);
+        self.paths[which].signal(MptcpOption::AddAddress(SignalledAddress {
+            truncated_hmac: None,
+            ..*signalled
+        }));
+        self.manage(now, &pm::Event::Announced { id, address, port });
+    }
+
+    /// The subflows to a removed address are closed; an ID that is not known means nothing (section 3.4.2).
+    pub(super) fn take_removal(&mut self, now: Nanos, ids: &[AddressId]) {
+        for &id in ids {
+            for path in self.paths.iter_mut().filter(|path| path.remote_id == id) {
+                path.reset(ResetReason::UNSPECIFIED);
+            }
+            self.manage(now, &pm::Event::Removed { id });
+        }
+    }
+
+    /// A join that was asked for cannot even be tried.
+    pub fn refuse_join(&mut self, now: Nanos, request: &JoinRequest) {
+        let pair = request.pair();
+        self.manage(now, &pm::Event::OpenFailed { pair });
+    }
+}

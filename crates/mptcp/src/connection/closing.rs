@@ -1,0 +1,165 @@
+//! From the last byte to nothing (RFC 8684, sections 3.3.3 and 3.5).
+
+use super::{Connection, Event, Mode};
+use crate::pm;
+use crate::subflow::{CloseReason, State};
+use crate::time::Nanos;
+use crate::wire::{Key, MptcpOption, ResetReason, Segment};
+
+impl Connection {
+    /// The application has written its last byte. What was written still goes out; what the peer sends can still be read.
+    pub fn close(&mut self) {
+        self.is_ending = true;
+        self.is_schedulable = true;
+    }
+
+    /// Ends the connection on all paths at once (MP_FASTCLOSE, section 3.5). What was not delivered is lost.
+    pub fn abort(&mut self) {
+        for path in &mut self.paths {
+            path.signals.closes_fast = self.session.mode == Mode::Multipath;
+            path.reset(ResetReason::UNSPECIFIED);
+        }
+        self.end(CloseReason::Aborted);
+    }
+
+    /// A reset can be the MP_FASTCLOSE itself; Linux sends it so, on every subflow.
+    pub(super) fn take_reset(&mut self, reset: &Segment) {
+        for option in &reset.options.mptcp {
+            if let MptcpOption::FastClose { receiver_key } = option {
+                self.take_fast_close(*receiver_key);
+            }
+        }
+    }
+
+    /// The peer ended the connection; whoever does not know our key cannot.
+    pub(super) fn take_fast_close(&mut self, receiver_key: Key) {
+        let is_ours = self
+            .session
+            .keys()
+            .is_some_and(|keys| keys.local == receiver_key);
+        if is_ours {
+            for path in &mut self.paths {
+                path.reset(ResetReason::UNSPECIFIED);
+            }
+            self.end(CloseReason::Reset);
+        }
+    }
+
+    pub(super) fn end(&mut self, reason: CloseReason) {
+        if self.closed.is_none() {
+            self.closed = Some(reason);
+            self.abandoned_at = None;
+            self.events.push_back(Event::Closed { reason });
+        }
+    }
+
+    /// The next step of an orderly end, if it is time for it.
+    pub(super) fn advance_close(&mut self, now: Nanos) {
+        let has_sent_all = self.send.assigned() == self.send.written();
+        if !self.is_ending || !has_sent_all {
+            return;
+        }
+        match self.session.mode {
+            Mode::Negotiating => {}
+            Mode::Plain => self.paths.iter_mut().for_each(|path| path.subflow.close()),
+            Mode::Multipath => self.advance_data_fin(now),
+        }
+    }
+
+    fn advance_data_fin(&mut self, now: Nanos) {
+        let is_new =
+            self.session.fins.local_to_send().is_none() && !self.session.fins.is_local_acked();
+        self.session.fins.end_local(self.send.written());
+        if is_new {
+            self.say_data_fin();
+        }
+        let is_over = self.session.fins.is_local_acked()
+            && self.session.fins.is_remote_reached(self.receive.next());
+        if is_over {
+            let linger = self.config.subflow.time_wait;
+            self.lingers_until.get_or_insert(now + linger);
+            self.paths.iter_mut().for_each(|path| path.subflow.close());
+        }
+    }
+
+    /// Says the DATA_FIN on every path, for the first time or again.
+    pub(super) fn say_data_fin(&mut self) {
+        for path in self.paths.iter_mut().filter(|path| path.can_send()) {
+            path.signals.says_fin = true;
+            path.subflow.send_ack();
+        }
+    }
+
+    /// With both streams complete, a path whose peer never says its FIN, as it lost the path unheard, has no reason to stay.
+    pub(super) fn handle_linger_timeout(&mut self, now: Nanos) {
+        if self.lingers_until.is_some_and(|at| at <= now) {
+            self.lingers_until = None;
+            self.paths
+                .iter_mut()
+                .for_each(|path| path.reset(ResetReason::UNSPECIFIED));
+        }
+    }
+
+    /// Takes out paths that have ended, their resets sent, and ends with the last one.
+    pub(super) fn reap_closed(&mut self, now: Nanos) {
+        let mut which = 0;
+        while which < self.paths.len() {
+            let subflow = &self.paths[which].subflow;
+            match subflow.closed().filter(|_| !subflow.owes_reset()) {
+                Some(reason) => self.remove_path(now, which, reason),
+                None => which += 1,
+            }
+        }
+        let is_waiting = |state| state == State::TimeWait;
+        let all_wait = self
+            .paths
+            .iter()
+            .all(|path| is_waiting(path.subflow.state()));
+        if self.closed.is_none() && !self.paths.is_empty() && all_wait && self.has_both_ends() {
+            self.end(CloseReason::Finished);
+        }
+    }
+
+    fn remove_path(&mut self, now: Nanos, which: usize, reason: CloseReason) {
+        let path = self.paths.remove(which);
+        self.windows.remove(which);
+        self.views.clear();
+        self.is_schedulable = true;
+        self.congestion_control.subflow_removed(which);
+        self.counters.add_closed(path.subflow.counters());
+        for chunk in path.subflow.unacked().chain(path.subflow.queued()) {
+            self.reinjections
+                .push(chunk.offset, u64::from(chunk.payload.len()));
+        }
+        self.events.push_back(Event::SubflowClosed {
+            id: path.id,
+            reason,
+        });
+        if self.paths.is_empty() {
+            self.last_path_gone(now, reason);
+        }
+        let event = pm::Event::SubflowClosed { subflow: path.four };
+        if self.session.mode == Mode::Multipath && self.closed.is_none() {
+            self.manage(now, &event);
+        }
+    }
+
+    /// Without any path the connection waits for a join, unless everything was said or it cannot be joined.
+    fn last_path_gone(&mut self, now: Nanos, reason: CloseReason) {
+        if self.has_both_ends() {
+            self.end(CloseReason::Finished);
+        } else if self.session.mode == Mode::Multipath && self.session.is_fully_established {
+            let lifetime = self.config.lifetime_without_subflows;
+            self.abandoned_at.get_or_insert(now + lifetime);
+        } else {
+            self.end(reason);
+        }
+    }
+
+    fn has_both_ends(&self) -> bool {
+        let is_plain = self.session.mode == Mode::Plain;
+        let all_sent = self.is_ending && self.send.acked() == self.send.written();
+        let is_told = is_plain || self.session.fins.is_local_acked();
+        all_sent && is_told && self.session.fins.is_remote_reached(self.receive.next())
+    }
+}

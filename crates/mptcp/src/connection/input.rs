@@ -1,0 +1,526 @@
+//! What segments of the peer do to a connection.
+
+use super::keys::{self, Nonces};
+use super::mappings::{Mapped, MappedChecksum, MappingError, ReceivedMapping};
+use super::path::Join;
+use super::{Connection, Event, Fallback, Mode, join_of};
+use crate::pm::{self, FourTuple, Role};
+use crate::subflow::{Arrival, CloseReason};
+use crate::time::Nanos;
+use crate::wire::{
+    Capable, DataNumber, Dss, Ecn, Flags, InitialMapping, Join as JoinOption, Mapping, MptcpOption,
+    ResetReason, Segment,
+};
+
+impl Connection {
+    /// Takes a segment of one of its subflows; one of another is ignored.
+    pub fn handle_segment(&mut self, now: Nanos, four: FourTuple, segment: &Segment, ecn: Ecn) {
+        let Some(which) = self.paths.iter().position(|path| path.four == four) else {
+            return;
+        };
+        if self.is_too_early(segment) {
+            return;
+        }
+        let (subflow, mut control) = self.subflow_and_control(which);
+        let arrival = subflow.handle_segment(now, segment, ecn, &mut control);
+        if arrival.is_acceptable {
+            self.take_acceptable(now, which, segment, arrival);
+        }
+        if arrival.closed == Some(CloseReason::Reset) {
+            self.take_reset(segment);
+        }
+        self.after_subflow(now, which);
+        self.reap_closed(now);
+        self.is_schedulable = true;
+    }
+
+    /// Before the keys have come, with the third packet or with the first data, a mapping says nothing. Such a segment counts as
+    /// lost: it comes again.
+    fn is_too_early(&self, segment: &Segment) -> bool {
+        let waits_for_key =
+            self.session.role == Role::Acceptor && self.session.mode == Mode::Negotiating;
+        let mut options = segment.options.mptcp.iter();
+        waits_for_key && options.any(|option| matches!(option, MptcpOption::Dss(_)))
+    }
+
+    fn take_acceptable(&mut self, now: Nanos, which: usize, segment: &Segment, arrival: Arrival) {
+        self.note_sign_of_life(now, which);
+        if arrival.established {
+            let path = &mut self.paths[which];
+            path.established_at = Some(now);
+            // Until the first DATA_ACK, the window of the handshake counts from the first byte.
+            let window = u64::from(path.subflow.send_window_bytes());
+            self.send_edge = self.send_edge.max(window);
+        }
+        self.shake_hands(now, which, segment, arrival);
+        self.fall_back_if_options_are_missing(which, segment, arrival);
+        if self.session.mode == Mode::Multipath {
+            for option in &segment.options.mptcp {
+                self.take_option(now, which, option);
+            }
+        }
+        self.read_path(now, which);
+        if arrival.fin && self.session.mode == Mode::Plain {
+            self.session.fins.end_remote(self.receive.next());
+        }
+        self.tell_finish();
+    }
+
+    /// The version and the flags of a SYN that asks for Multipath TCP. What is not understood gets plain TCP.
+    pub(super) fn take_syn(&mut self, syn: &Segment) {
+        let asked = capable_of(syn).and_then(|capable| match capable {
+            Capable::Syn { version, flags } if version >= 1 => Some(flags),
+            _ => None,
+        });
+        match asked.filter(|flags| is_understood(*flags)) {
+            Some(flags) if self.config.is_multipath => self.take_capable_flags(flags),
+            _ => self.session.mode = Mode::Plain,
+        }
+    }
+
+    /// If either side requires checksums, both use them (RFC 8684, section 3.1).
+    fn take_capable_flags(&mut self, flags: u8) {
+        self.session.uses_checksums |= flags & Capable::CHECKSUM_REQUIRED != 0;
+        self.session.may_join_initial &= flags & Capable::NO_JOIN_TO_INITIAL == 0;
+    }
+
+    fn shake_hands(&mut self, now: Nanos, which: usize, segment: &Segment, arrival: Arrival) {
+        match (self.paths[which].signals.join, self.session.role) {
+            (Join::Initial, Role::Opener) if arrival.established => self.agree_as_opener(segment),
+            (Join::Initial, Role::Acceptor) => self.agree_as_acceptor(now, segment, arrival),
+            (Join::Opening { nonces, .. }, _) if arrival.established => {
+                self.check_join_syn_ack(now, which, segment, nonces);
+            }
+            (Join::Confirming { .. }, _) if !segment.flags.contains(Flags::SYN) => {
+                self.finish_join(now, which);
+            }
+            (Join::Accepting { nonces, .. }, _) if arrival.established => {
+                self.check_join_ack(now, which, segment, nonces);
+            }
+            // The fourth packet was lost, as the third is repeated.
+            (Join::Done, _) if matches!(join_of(segment), Some(JoinOption::Ack { .. })) => {
+                self.paths[which].subflow.send_ack();
+            }
+            _ => {}
+        }
+    }
+
+    fn agree_as_opener(&mut self, segment: &Segment) {
+        let agreed = match capable_of(segment) {
+            Some(Capable::SynAck {
+                version: 1,
+                flags,
+                sender_key,
+            }) if self.session.mode == Mode::Negotiating && is_understood(flags) => {
+                Some((flags, sender_key))
+            }
+            _ => None,
+        };
+        match agreed {
+            Some((flags, key)) => {
+                self.take_capable_flags(flags);
+                self.session.set_remote_key(key);
+                self.session.mode = Mode::Multipath;
+                self.reserve_options();
+            }
+            None => self.start_plain(),
+        }
+        let mode = self.session.mode;
+        self.events.push_back(Event::Connected { mode });
+    }
+
+    fn agree_as_acceptor(&mut self, now: Nanos, segment: &Segment, arrival: Arrival) {
+        match self.session.mode {
+            Mode::Plain if arrival.established => self.start_plain(),
+            Mode::Negotiating if self.paths[0].established_at.is_some() => self.learn_key(segment),
+            _ => return,
+        }
+        let mode = self.session.mode;
+        if mode != Mode::Negotiating {
+            self.events.push_back(Event::Connected { mode });
+        }
+        if mode == Mode::Multipath {
+            self.manage(now, &pm::Event::Established);
+        }
+    }
+
+    /// The keys come with the third packet, or with the first data if that was lost.
+    fn learn_key(&mut self, segment: &Segment) {
+        match capable_of(segment) {
+            Some(Capable::Ack { sender_key, .. }) => {
+                self.session.set_remote_key(sender_key);
+                self.session.mode = Mode::Multipath;
+                self.session.is_fully_established = true;
+                self.reserve_options();
+            }
+            _ if segment.options.mptcp.is_empty() => self.start_plain(),
+            _ => {}
+        }
+    }
+
+    fn check_join_syn_ack(&mut self, now: Nanos, which: usize, segment: &Segment, nonces: Nonces) {
+        let Some(keys) = self.session.keys() else {
+            return;
+        };
+        let path = &mut self.paths[which];
+        if let Some(JoinOption::SynAck {
+            backup,
+            address_id,
+            truncated_hmac,
+            nonce,
+        }) = join_of(segment)
+        {
+            let nonces = Nonces {
+                remote: nonce,
+                ..nonces
+            };
+            if keys::first_64_bits(&keys.peer_join_hmac(nonces)) == truncated_hmac {
+                let wait = path.subflow.rto();
+                path.signals.join = Join::Confirming {
+                    nonces,
+                    repeat_at: now + wait,
+                    wait,
+                };
+                path.is_backup_remote = backup;
+                path.remote_id = address_id;
+                return;
+            }
+        }
+        self.counters.refused_joins += 1;
+        path.reset(ResetReason::MPTCP_ERROR);
+    }
+
+    pub(super) fn repeat_join_acks(&mut self, now: Nanos) {
+        self.paths
+            .iter_mut()
+            .for_each(|path| path.repeat_join_ack(now));
+    }
+
+    fn check_join_ack(&mut self, now: Nanos, which: usize, segment: &Segment, nonces: Nonces) {
+        let Some(keys) = self.session.keys() else {
+            return;
+        };
+        let expected = keys::first_160_bits(&keys.peer_join_hmac(nonces));
+        match join_of(segment) {
+            Some(JoinOption::Ack { hmac }) if hmac == expected => {
+                // The fourth packet: only with it may the opener send (RFC 8684, section 3.2).
+                self.paths[which].subflow.send_ack();
+                self.finish_join(now, which);
+            }
+            _ => {
+                self.counters.refused_joins += 1;
+                self.paths[which].reset(ResetReason::MPTCP_ERROR);
+            }
+        }
+    }
+
+    fn finish_join(&mut self, now: Nanos, which: usize) {
+        let path = &mut self.paths[which];
+        path.signals.join = Join::Done;
+        self.abandoned_at = None;
+        let event = pm::Event::SubflowEstablished {
+            subflow: path.four,
+            local_id: path.local_id,
+            remote_id: path.remote_id,
+        };
+        self.events.push_back(Event::SubflowEstablished {
+            id: path.id,
+            four: path.four,
+        });
+        path.signals.says_fin = true;
+        self.manage(now, &event);
+    }
+
+    /// Plain TCP from the first byte on.
+    fn start_plain(&mut self) {
+        self.session.mode = Mode::Plain;
+        self.map_infinitely();
+        self.reserve_options();
+    }
+
+    fn map_infinitely(&mut self) {
+        let offset = self.receive.next();
+        self.paths[0].mappings.map_infinitely(offset);
+    }
+
+    /// A peer, or a middlebox, that leaves the options out at the start gets plain TCP (RFC 8684, section 3.7).
+    fn fall_back_if_options_are_missing(
+        &mut self,
+        which: usize,
+        segment: &Segment,
+        arrival: Arrival,
+    ) {
+        let is_initial = self.paths[which].signals.join == Join::Initial;
+        let may = self.session.mode == Mode::Multipath && !self.session.has_seen_dss && is_initial;
+        let says_nothing = segment.options.mptcp.is_empty();
+        let is_proof =
+            !segment.payload.is_empty() || (arrival.acked && self.session.role == Role::Opener);
+        if may
+            && says_nothing
+            && is_proof
+            && self.paths.len() == 1
+            && !segment.flags.contains(Flags::SYN)
+        {
+            self.fall_back();
+        }
+    }
+
+    fn fall_back(&mut self) {
+        self.start_plain();
+        self.reinjections.clear();
+        self.events.push_back(Event::FellBack);
+    }
+
+    /// New sizes of options for all paths.
+    fn reserve_options(&mut self) {
+        let bytes = self.session.reserved_bytes();
+        for (path, window) in self.paths.iter_mut().zip(&mut self.windows) {
+            path.subflow.reserve_options(bytes, window);
+        }
+    }
+
+    fn take_option(&mut self, now: Nanos, which: usize, option: &MptcpOption) {
+        match option {
+            MptcpOption::Dss(dss) => self.take_dss(now, which, dss),
+            MptcpOption::Capable(Capable::Ack {
+                data: Some(data), ..
+            }) => self.take_capable_data(which, *data),
+            MptcpOption::AddAddress(address) => self.take_announcement(now, which, address),
+            MptcpOption::RemoveAddress(ids) => self.take_removal(now, ids),
+            MptcpOption::Priority { backup } => self.paths[which].is_backup_remote = *backup,
+            MptcpOption::Fail { .. } => self.take_fail(which),
+            MptcpOption::FastClose { receiver_key } => self.take_fast_close(*receiver_key),
+            MptcpOption::Capable(_) | MptcpOption::Join(_) | MptcpOption::Reset(_) => {}
+        }
+    }
+
+    fn take_dss(&mut self, now: Nanos, which: usize, dss: &Dss) {
+        if dss.data_ack.is_none() && dss.mapping.is_none() {
+            return;
+        }
+        self.session.has_seen_dss = true;
+        self.note_fully_established(now);
+        if let Some(number) = dss.data_ack {
+            let offset = self.session.offset(number, self.send.acked());
+            if let Some(offset) = offset {
+                self.take_data_ack(which, offset);
+            }
+        }
+        if let Some(mapping) = dss.mapping {
+            self.take_mapping(which, &mapping, dss.data_fin);
+        }
+    }
+
+    /// The peer has answered with what only who knows the keys can say (RFC 8684, section 3.1).
+    pub(super) fn note_fully_established(&mut self, now: Nanos) {
+        if !self.session.is_fully_established {
+            self.session.is_fully_established = true;
+            self.manage(now, &pm::Event::Established);
+        }
+    }
+
+    /// Everything before `offset` has arrived, DATA_FIN counted as a byte. What was never sent is not believed.
+    fn take_data_ack(&mut self, which: usize, offset: u64) {
+        let has_fin =
+            self.session.fins.local_to_send().is_some() || self.session.fins.is_local_acked();
+        let sent = self.send.assigned() + u64::from(has_fin);
+        if offset > sent {
+            self.counters.unbelievable_acks += 1;
+            return;
+        }
+        let window = u64::from(self.paths[which].subflow.send_window_bytes());
+        self.send_edge = self.send_edge.max(offset + window);
+        self.session.fins.acknowledge_local(offset);
+        self.acknowledge_data(offset.min(self.send.assigned()));
+    }
+
+    pub(super) fn acknowledge_data(&mut self, offset: u64) {
+        let was_full = self.send.free_bytes() == 0;
+        if self.send.acknowledge(offset) {
+            self.reinjections.discard_before(offset);
+            self.reinjections.progressed();
+            if was_full {
+                self.events.push_back(Event::Writable);
+            }
+        }
+    }
+
+    fn take_capable_data(&mut self, which: usize, data: InitialMapping) {
+        let Some(first) = self.session.remote_data_seq(0) else {
+            return;
+        };
+        let mapping = Mapping {
+            data_seq: DataNumber::Long(first),
+            subflow_seq: 1,
+            len: data.len,
+            checksum: data.checksum,
+        };
+        self.session.has_seen_dss = true;
+        self.add_mapping(which, &mapping, false);
+    }
+
+    fn take_mapping(&mut self, which: usize, mapping: &Mapping, data_fin: bool) {
+        if matches!(mapping.data_seq, DataNumber::Long(_)) && !self.session.has_long_acks {
+            self.session.has_long_acks = true;
+            self.reserve_options();
+        }
+        match mapping.len {
+            0 => self.take_infinite_mapping(which),
+            _ => self.add_mapping(which, mapping, data_fin),
+        }
+    }
+
+    fn add_mapping(&mut self, which: usize, mapping: &Mapping, data_fin: bool) {
+        let Some(offset) = self.session.remote_offset(mapping.data_seq) else {
+            return;
+        };
+        let len = u32::from(mapping.len) - u32::from(data_fin);
+        if data_fin {
+            self.session.fins.end_remote(offset + u64::from(len));
+            // What was received is known again only with the answer.
+            self.paths[which].subflow.send_ack();
+        }
+        if len == 0 {
+            return;
+        }
+        let path = &mut self.paths[which];
+        if self.session.uses_checksums && mapping.checksum.is_none() {
+            path.reset(ResetReason::MIDDLEBOX);
+            return;
+        }
+        let data_seq = self.session.remote_data_seq(offset).unwrap_or_default();
+        let checksum = mapping.checksum.filter(|_| self.session.uses_checksums);
+        path.mappings.add(ReceivedMapping {
+            position: path.mappings.position_of(mapping.subflow_seq),
+            offset,
+            len,
+            checksum: checksum.map(|value| MappedChecksum {
+                data_seq,
+                subflow_seq: mapping.subflow_seq,
+                len: mapping.len,
+                value,
+            }),
+            is_infinite: false,
+        });
+    }
+
+    /// From here on the peer speaks plain TCP, which it may only with one subflow (RFC 8684, section 3.7).
+    fn take_infinite_mapping(&mut self, which: usize) {
+        if self.paths.len() == 1 && self.config.fallback == Fallback::Rfc {
+            self.fall_back();
+        } else {
+            self.paths[which].reset(ResetReason::MPTCP_ERROR);
+        }
+    }
+
+    /// What we sent did not arrive as it was.
+    fn take_fail(&mut self, which: usize) {
+        if self.paths.len() == 1 && self.config.fallback == Fallback::Rfc {
+            self.paths[which].signals.infinite_from = Some(self.send.assigned());
+            self.fall_back();
+        } else {
+            self.paths[which].reset(ResetReason::MIDDLEBOX);
+        }
+    }
+
+    /// Brings what arrived on a path to its place in the stream.
+    fn read_path(&mut self, now: Nanos, which: usize) {
+        if self.session.mode == Mode::Negotiating {
+            return;
+        }
+        let before = self.receive.next();
+        let mut placed = Vec::new();
+        while let Some((_, payload)) = self.paths[which].subflow.read() {
+            let outcome = self.paths[which].mappings.place(payload, &mut placed);
+            if let Err(error) = outcome {
+                self.take_mapping_error(which, error, &mut placed);
+                break;
+            }
+        }
+        for mapped in placed {
+            self.insert(&mapped);
+        }
+        self.session.receive_next = self.receive.next();
+        if self.receive.next() > before {
+            self.events.push_back(Event::Readable);
+            self.paths[which].last_data_at = now;
+        }
+    }
+
+    fn insert(&mut self, mapped: &Mapped) {
+        let inserted = self.receive.insert(mapped.offset, &mapped.payload);
+        self.counters.duplicate_bytes += inserted.duplicate_bytes;
+        self.counters.refused_bytes += inserted.refused_bytes;
+    }
+
+    fn take_mapping_error(&mut self, which: usize, error: MappingError, placed: &mut Vec<Mapped>) {
+        match error {
+            MappingError::Missing => self.paths[which].reset(ResetReason::MPTCP_ERROR),
+            MappingError::Checksum { offset, payload } => {
+                self.counters.failed_checksums += 1;
+                self.paths[which].signals.failed_from = self.session.remote_data_seq(offset);
+                if self.paths.len() == 1 && self.config.fallback == Fallback::Rfc {
+                    placed.push(Mapped { offset, payload });
+                    self.fall_back();
+                    self.paths[which].subflow.send_ack();
+                } else {
+                    self.paths[which].reset(ResetReason::MIDDLEBOX);
+                }
+            }
+        }
+    }
+
+    fn tell_finish(&mut self) {
+        let is_reached = self.session.fins.is_remote_reached(self.receive.next());
+        if is_reached && !self.has_told_finish {
+            self.has_told_finish = true;
+            self.events.push_back(Event::Finished);
+            self.say_on_all_paths();
+        }
+    }
+
+    /// An acknowledgment on every path.
+    fn say_on_all_paths(&mut self) {
+        for path in self.paths.iter_mut().filter(|path| path.can_send()) {
+            path.subflow.send_ack();
+        }
+    }
+
+    /// What a subflow brought about by itself, through a segment or a timer.
+    pub(super) fn after_subflow(&mut self, now: Nanos, which: usize) {
+        if self.session.mode == Mode::Plain {
+            self.acknowledge_plain(which);
+        }
+        self.note_timeouts(now, which);
+        let path = &self.paths[which];
+        self.windows[which].is_usable = path.is_healthy();
+        self.advance_close(now);
+    }
+
+    /// Without DATA_ACK, what the subflow has acknowledged is what has arrived.
+    fn acknowledge_plain(&mut self, which: usize) {
+        let subflow = &self.paths[which].subflow;
+        let oldest = subflow.unacked().chain(subflow.queued()).next();
+        let acked = oldest.map_or(self.send.assigned(), |chunk| chunk.offset);
+        self.send_edge = self
+            .send_edge
+            .max(acked + u64::from(subflow.send_window_bytes()));
+        self.acknowledge_data(acked);
+    }
+}
+
+/// MP_CAPABLE is ignored with flag B set, and unless its flags name the one algorithm there is (RFC 8684, section 3.1).
+fn is_understood(flags: u8) -> bool {
+    flags & Capable::EXTENSIBILITY == 0 && flags & Capable::HMAC_SHA256 != 0
+}
+
+fn capable_of(segment: &Segment) -> Option<Capable> {
+    segment
+        .options
+        .mptcp
+        .iter()
+        .find_map(|option| match option {
+            MptcpOption::Capable(capable) => Some(*capable),
+            _ => None,
+        })
+}

@@ -1,0 +1,139 @@
+//! What is worked out from the keys of a connection (RFC 8684, sections 3.1, 3.2, 3.4.1).
+
+use std::net::IpAddr;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+use crate::seq::DataSeq;
+use crate::wire::{AddressId, Key, Nonce, Token};
+
+/// The token of the host with that key: the first 32 bits of its hash (section 3.1).
+pub fn token(key: Key) -> Token {
+    let hash = Sha256::digest(key.to_be_bytes());
+    Token::from_be_bytes(leading(&hash))
+}
+
+/// The initial data sequence number of the host with that key: the last 64 bits of its hash (section 3.1). The first byte of
+/// data has the number after it.
+pub fn initial_data_seq(key: Key) -> DataSeq {
+    let hash = Sha256::digest(key.to_be_bytes());
+    DataSeq(u64::from_be_bytes(trailing(&hash)))
+}
+
+/// The keys of both hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keys {
+    /// Ours.
+    pub local: Key,
+    /// The peer's.
+    pub remote: Key,
+}
+
+/// The random numbers of both hosts in a join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nonces {
+    /// Ours.
+    pub local: Nonce,
+    /// The peer's.
+    pub remote: Nonce,
+}
+
+impl Keys {
+    /// The HMAC that we send in a join (section 3.2): keyed by our key and the peer's, over our number and the peer's.
+    pub fn join_hmac(self, nonces: Nonces) -> [u8; 32] {
+        let mut message = [0; 8];
+        message[..4].copy_from_slice(&nonces.local.to_be_bytes());
+        message[4..].copy_from_slice(&nonces.remote.to_be_bytes());
+        self.hmac(&message)
+    }
+
+    /// The HMAC that the peer sends in a join.
+    pub fn peer_join_hmac(self, nonces: Nonces) -> [u8; 32] {
+        let swapped = Nonces {
+            local: nonces.remote,
+            remote: nonces.local,
+        };
+        self.swapped().join_hmac(swapped)
+    }
+
+    /// The truncated HMAC of an address that we announce (section 3.4.1): its last 64 bits. Without a port, 0 is hashed.
+    pub fn address_hmac(self, id: AddressId, address: IpAddr, port: Option<u16>) -> u64 {
+        let mut message = vec![id];
+        match address {
+            IpAddr::V4(address) => message.extend(address.octets()),
+            IpAddr::V6(address) => message.extend(address.octets()),
+        }
+        message.extend(port.unwrap_or(0).to_be_bytes());
+        u64::from_be_bytes(trailing(&self.hmac(&message)))
+    }
+
+    /// The truncated HMAC of an address that the peer announces.
+    pub fn peer_address_hmac(self, id: AddressId, address: IpAddr, port: Option<u16>) -> u64 {
+        self.swapped().address_hmac(id, address, port)
+    }
+
+    fn swapped(self) -> Self {
+        Self {
+            local: self.remote,
+            remote: self.local,
+        }
+    }
+
+    fn hmac(self, message: &[u8]) -> [u8; 32] {
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&self.local.to_be_bytes());
+        key[8..].copy_from_slice(&self.remote.to_be_bytes());
+        let mut hmac = Hmac::<Sha256>::new_from_slice(&key).expect("any length will do");
+        hmac.update(message);
+        hmac.finalize().into_bytes().into()
+    }
+}
+
+/// The first 64 bits of an HMAC, as a SYN/ACK has them.
+pub fn first_64_bits(hmac: &[u8; 32]) -> u64 {
+    u64::from_be_bytes(leading(hmac))
+}
+
+/// The first 160 bits of an HMAC, as the third packet has them.
+pub fn first_160_bits(hmac: &[u8; 32]) -> [u8; 20] {
+    leading(hmac)
+}
+
+fn leading<const N: usize>(hash: &[u8]) -> [u8; N] {
+    hash[..N].try_into().expect("the hash is longer")
+}
+
+fn trailing<const N: usize>(hash: &[u8]) -> [u8; N] {
+    hash[hash.len() - N..]
+        .try_into()
+        .expect("the hash is longer")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_side_works_out_what_the_other_sends() {
+        let ours = Keys {
+            local: 1,
+            remote: 2,
+        };
+        let nonces = Nonces {
+            local: 3,
+            remote: 4,
+        };
+        let theirs = ours.swapped();
+        let swapped = Nonces {
+            local: 4,
+            remote: 3,
+        };
+        assert_eq!(ours.peer_join_hmac(nonces), theirs.join_hmac(swapped));
+        assert_ne!(ours.join_hmac(nonces), theirs.join_hmac(swapped));
+        let address = IpAddr::from([10, 0, 0, 1]);
+        let hmac = ours.address_hmac(1, address, None);
+        assert_eq!(theirs.peer_address_hmac(1, address, None), hmac);
+        assert_eq!(ours.address_hmac(1, address, Some(0)), hmac);
+    }
+}

@@ -1,0 +1,407 @@
+//! A Multipath TCP connection (RFC 8684): several subflows that carry one stream each way.
+//!
+//! Plain TCP is a connection that never had, or lost, the options. The parts:
+//!
+//! - `session`: keys, numbers and the options that say them; `path`: a subflow and its state; `fin`: the ends of the streams.
+//! - `input`: what options of the peer do; `sending`: which path carries what; `reinjection`: what has to go out again;
+//!   `addresses`: announcing, removing and joining; `closing`: from the last byte to nothing.
+//! - `send_buffer`, `receive_buffer`, `mappings`: the bytes.
+//!
+//! The order of calls: any input or command, then [`Connection::poll_transmit`] until it has nothing, [`Connection::poll_join`]
+//! and [`Connection::poll_event`] likewise, then [`Connection::poll_timeout`].
+
+mod addresses;
+mod closing;
+mod config;
+mod event;
+mod fin;
+mod input;
+pub mod keys;
+mod mappings;
+mod path;
+mod receive_buffer;
+mod reinjection;
+mod send_buffer;
+mod sending;
+mod session;
+mod telemetry;
+
+use std::collections::VecDeque;
+
+use rand_core::Rng;
+
+use addresses::Announcements;
+pub use addresses::JoinRequest;
+pub use config::{Algorithms, Config, Fallback};
+pub use event::Event;
+use keys::Nonces;
+use path::{Join, Path};
+use receive_buffer::ReceiveBuffer;
+use reinjection::Reinjections;
+use send_buffer::SendBuffer;
+pub use sending::Transmit;
+pub use session::Mode;
+use session::Session;
+pub use telemetry::{Counters, SubflowState};
+
+use crate::cc::{CongestionControl, Window};
+use crate::payload::Payload;
+use crate::pm::{self, FourTuple, PathManager, Role};
+use crate::sched::{Scheduler, SubflowView};
+use crate::seq::SeqNr;
+use crate::subflow::{CloseReason, Control, Subflow};
+use crate::time::Nanos;
+use crate::wire::{AddressId, Join as JoinOption, ResetReason, Segment, Token};
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    config: Config,
+    session: Session,
+    /// The ends of the first subflow.
+    initial: FourTuple,
+    paths: Vec<Path>,
+    /// One for each of `paths`.
+    windows: Vec<Window>,
+    congestion_control: Box<dyn CongestionControl>,
+    scheduler: Box<dyn Scheduler>,
+    path_manager: Box<dyn PathManager>,
+    /// One for each of `paths`, made anew for the scheduler.
+    views: Vec<SubflowView>,
+    send: SendBuffer,
+    /// The first byte beyond what the peer's window takes.
+    send_edge: u64,
+    receive: ReceiveBuffer,
+    reinjections: Reinjections,
+    announcements: Announcements,
+    join_requests: VecDeque<JoinRequest>,
+    events: VecDeque<Event>,
+    counters: Counters,
+    /// The application has written its last byte.
+    is_ending: bool,
+    has_told_finish: bool,
+    /// When a connection without subflows ends.
+    abandoned_at: Option<Nanos>,
+    /// When subflows that are still open after both streams have ended are given up.
+    lingers_until: Option<Nanos>,
+    closed: Option<CloseReason>,
+    next_path_id: u32,
+    /// The path that is asked first for a segment.
+    next_to_transmit: usize,
+    /// Whether something changed since the scheduler last had nothing to do.
+    is_schedulable: bool,
+}
+
+impl Connection {
+    /// Opens a connection: the first segment is a SYN.
+    pub fn open(
+        now: Nanos,
+        config: Config,
+        algorithms: Algorithms,
+        four: FourTuple,
+        rng: &mut dyn Rng,
+    ) -> Self {
+        let mut connection = Self::new(config, algorithms, Role::Opener, four, rng);
+        let iss = SeqNr(rng.next_u32());
+        let subflow = Subflow::connect(
+            now,
+            connection.config.subflow.clone(),
+            four.local.port(),
+            four.remote.port(),
+            iss,
+        );
+        connection.add_path(now, four, (0, 0), subflow, Join::Initial);
+        connection
+    }
+
+    /// Answers a SYN: the first segment is a SYN/ACK.
+    pub fn accept(
+        now: Nanos,
+        config: Config,
+        algorithms: Algorithms,
+        four: FourTuple,
+        syn: &Segment,
+        rng: &mut dyn Rng,
+    ) -> Self {
+        let mut connection = Self::new(config, algorithms, Role::Acceptor, four, rng);
+        connection.take_syn(syn);
+        let iss = SeqNr(rng.next_u32());
+        let subflow = Subflow::accept(now, connection.config.subflow.clone(), syn, iss);
+        connection.add_path(now, four, (0, 0), subflow, Join::Initial);
+        connection
+    }
+
+    fn new(
+        config: Config,
+        algorithms: Algorithms,
+        role: Role,
+        initial: FourTuple,
+        rng: &mut dyn Rng,
+    ) -> Self {
+        let mut session = Session::new(
+            role,
+            rng.next_u64(),
+            config.uses_checksums,
+            config.max_capable_syns,
+        );
+        if !config.is_multipath {
+            session.mode = Mode::Plain;
+        }
+        Self {
+            session,
+            initial,
+            paths: Vec::new(),
+            windows: Vec::new(),
+            congestion_control: algorithms.congestion_control,
+            scheduler: algorithms.scheduler,
+            path_manager: algorithms.path_manager,
+            views: Vec::new(),
+            send: SendBuffer::new(config.send_buffer_bytes),
+            send_edge: 0,
+            receive: ReceiveBuffer::new(config.receive_buffer_bytes),
+            reinjections: Reinjections::default(),
+            announcements: Announcements::default(),
+            join_requests: VecDeque::new(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+            is_ending: false,
+            has_told_finish: false,
+            abandoned_at: None,
+            lingers_until: None,
+            closed: None,
+            next_path_id: 0,
+            next_to_transmit: 0,
+            is_schedulable: true,
+            config,
+        }
+    }
+
+    /// Opens a further subflow, as a [`JoinRequest`] asked for. It is dropped if the connection can have none any more.
+    pub fn join(&mut self, now: Nanos, request: &JoinRequest, local_port: u16, rng: &mut dyn Rng) {
+        let Some(remote) = self.session.remote.filter(|_| self.takes_more_paths()) else {
+            self.refuse_join(now, request);
+            return;
+        };
+        let four = request.four(local_port);
+        let config = self.config.subflow.clone();
+        let iss = SeqNr(rng.next_u32());
+        let subflow = Subflow::connect(now, config, local_port, four.remote.port(), iss);
+        let join = Join::Opening {
+            address_id: request.local_id,
+            nonces: Nonces {
+                local: rng.next_u32(),
+                remote: 0,
+            },
+            token: remote.token,
+        };
+        self.add_path(now, four, (request.local_id, 0), subflow, join);
+        let path = self.paths.last_mut().expect("just added");
+        path.signals.is_backup_local = request.backup;
+        path.via = request.via.clone();
+    }
+
+    /// Answers a SYN with MP_JOIN whose token is ours; false if no more subflows are taken, and a reset has to answer.
+    pub fn accept_join(
+        &mut self,
+        now: Nanos,
+        four: FourTuple,
+        local_id: AddressId,
+        syn: &Segment,
+        rng: &mut dyn Rng,
+    ) -> bool {
+        let Some(JoinOption::Syn {
+            backup,
+            address_id,
+            nonce,
+            ..
+        }) = join_of(syn)
+        else {
+            return false;
+        };
+        if !self.takes_more_paths() {
+            return false;
+        }
+        // The address of the initial subflow has ID 0 (RFC 8684, section 3.2).
+        let is_initial = four.local.ip() == self.initial.local.ip();
+        let local_id = if is_initial { 0 } else { local_id };
+        let iss = SeqNr(rng.next_u32());
+        let subflow = Subflow::accept(now, self.config.subflow.clone(), syn, iss);
+        let join = Join::Accepting {
+            address_id: local_id,
+            nonces: Nonces {
+                local: rng.next_u32(),
+                remote: nonce,
+            },
+        };
+        self.add_path(now, four, (local_id, address_id), subflow, join);
+        let path = self.paths.last_mut().expect("just added");
+        path.is_backup_remote = backup;
+        true
+    }
+
+    fn takes_more_paths(&self) -> bool {
+        let is_multipath = self.session.mode == Mode::Multipath;
+        is_multipath && self.closed.is_none() && self.paths.len() < self.config.max_subflows
+    }
+
+    fn add_path(
+        &mut self,
+        now: Nanos,
+        four: FourTuple,
+        ids: (AddressId, AddressId),
+        mut subflow: Subflow,
+        join: Join,
+    ) {
+        let mut window = subflow.initial_window();
+        window.is_usable = false;
+        subflow.reserve_options(self.session.reserved_bytes(), &mut window);
+        self.windows.push(window);
+        self.paths
+            .push(Path::new(self.next_path_id, four, ids, subflow, join));
+        self.next_path_id += 1;
+        let which = self.paths.len() - 1;
+        let mut context = crate::cc::Context::new(now, &mut self.windows, which);
+        self.congestion_control.subflow_added(&mut context);
+    }
+
+    /// Bytes for the peer: as many as the send buffer takes; how many these were. None after [`Connection::close`].
+    pub fn send(&mut self, payload: &Payload) -> u32 {
+        if self.is_ending || self.closed.is_some() {
+            return 0;
+        }
+        let taken = self.send.write(payload);
+        self.is_schedulable |= taken > 0;
+        taken
+    }
+
+    /// Bytes that the send buffer takes now.
+    pub fn send_capacity(&self) -> u64 {
+        self.send.free_bytes()
+    }
+
+    /// The next bytes from the peer, in order.
+    pub fn recv(&mut self) -> Option<Payload> {
+        let before = self.receive.window_bytes();
+        let payload = self.receive.read()?;
+        self.tell_window_opened(before);
+        Some(payload)
+    }
+
+    /// A window that was closed, or nearly, is told at once when it has opened (RFC 9293, section 3.8.6.2.2).
+    fn tell_window_opened(&mut self, before_bytes: u64) {
+        let quarter = self.config.receive_buffer_bytes / 4;
+        if before_bytes < quarter && self.receive.window_bytes() >= quarter {
+            for path in self.paths.iter_mut().filter(|path| path.can_send()) {
+                path.subflow.send_ack();
+            }
+        }
+    }
+
+    /// What happens next, if anything did.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// A subflow to be opened: answer with [`Connection::join`], from a port that is free.
+    pub fn poll_join(&mut self) -> Option<JoinRequest> {
+        self.join_requests.pop_front()
+    }
+
+    /// When [`Connection::handle_timeout`] is to be called.
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        let subflows = self
+            .paths
+            .iter()
+            .filter_map(|path| path.subflow.poll_timeout());
+        let own = [
+            self.abandoned_at,
+            self.lingers_until,
+            self.path_manager.poll_timeout(),
+            self.announcements.poll_timeout(),
+            self.paths.iter().filter_map(Path::poll_timeout).min(),
+            self.reinjections.poll_timeout(),
+        ];
+        subflows.chain(own.into_iter().flatten()).min()
+    }
+
+    /// What is due at `now`.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        for which in 0..self.paths.len() {
+            let is_due = self.paths[which]
+                .subflow
+                .poll_timeout()
+                .is_some_and(|at| at <= now);
+            if is_due {
+                let (subflow, mut control) = self.subflow_and_control(which);
+                subflow.handle_timeout(now, &mut control);
+                self.after_subflow(now, which);
+            }
+        }
+        self.handle_linger_timeout(now);
+        self.reap_closed(now);
+        if self.path_manager.poll_timeout().is_some_and(|at| at <= now) {
+            let mut commands = Vec::new();
+            self.path_manager.handle_timeout(now, &mut commands);
+            self.carry_out(now, &commands);
+        }
+        self.repeat_announcements(now);
+        self.repeat_join_acks(now);
+        self.handle_reinjection_timeout(now);
+        if self.abandoned_at.is_some_and(|at| at <= now) {
+            self.paths
+                .iter_mut()
+                .for_each(|path| path.reset(ResetReason::UNSPECIFIED));
+            self.end(CloseReason::TimedOut);
+        }
+        self.is_schedulable = true;
+    }
+
+    fn subflow_and_control(&mut self, which: usize) -> (&mut Subflow, Control<'_>) {
+        let control = Control::new(self.congestion_control.as_mut(), &mut self.windows, which);
+        (&mut self.paths[which].subflow, control)
+    }
+
+    /// Hands an event to the path manager and does what it says.
+    fn manage(&mut self, now: Nanos, event: &pm::Event) {
+        let mut commands = Vec::new();
+        self.path_manager.handle(now, event, &mut commands);
+        self.carry_out(now, &commands);
+    }
+
+    /// What is spoken.
+    pub fn mode(&self) -> Mode {
+        self.session.mode
+    }
+
+    /// Whether both sides are known to know the keys, so that it can be joined (RFC 8684, section 3.1).
+    pub fn is_fully_established(&self) -> bool {
+        self.session.is_fully_established
+    }
+
+    /// What the peer calls this connection in MP_JOIN.
+    pub fn local_token(&self) -> Token {
+        self.session.local_token()
+    }
+
+    /// Why it ended, once it has.
+    pub fn closed(&self) -> Option<CloseReason> {
+        self.closed
+    }
+
+    /// Which of its subflows has these ends.
+    pub fn has_subflow(&self, four: FourTuple) -> bool {
+        self.paths.iter().any(|path| path.four == four)
+    }
+}
+
+/// The MP_JOIN of a segment.
+fn join_of(segment: &Segment) -> Option<JoinOption> {
+    segment
+        .options
+        .mptcp
+        .iter()
+        .find_map(|option| match option {
+            crate::wire::MptcpOption::Join(join) => Some(*join),
+            _ => None,
+        })
+}

@@ -1,0 +1,189 @@
+//! What arrived for the stream of a connection, in order and not.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::payload::Payload;
+
+/// Bytes of the peer's stream, numbered from 0.
+#[derive(Debug)]
+pub(super) struct ReceiveBuffer {
+    ready: VecDeque<Payload>,
+    ready_bytes: u64,
+    /// By the offset of their first byte; they neither touch `next` nor overlap.
+    out_of_order: BTreeMap<u64, Payload>,
+    out_of_order_bytes: u64,
+    /// The first byte that is missing.
+    next: u64,
+    capacity_bytes: u64,
+    /// The first byte that the peer was never allowed to send; it never moves back (RFC 9293, section 3.8.6).
+    edge: u64,
+}
+
+/// What became of bytes that arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Inserted {
+    /// Bytes that were not there before.
+    pub(super) new_bytes: u64,
+    /// Bytes that had arrived before, on this subflow or another.
+    pub(super) duplicate_bytes: u64,
+    /// Bytes beyond what the peer was allowed to send; they are not kept.
+    pub(super) refused_bytes: u64,
+}
+
+impl ReceiveBuffer {
+    pub(super) fn new(capacity_bytes: u64) -> Self {
+        Self {
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            out_of_order: BTreeMap::new(),
+            out_of_order_bytes: 0,
+            next: 0,
+            capacity_bytes,
+            edge: 0,
+        }
+    }
+
+    /// The first byte that is missing: what a DATA_ACK says.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Bytes that the application can read.
+    pub(super) fn ready_bytes(&self) -> u64 {
+        self.ready_bytes
+    }
+
+    pub(super) fn out_of_order_bytes(&self) -> u64 {
+        self.out_of_order_bytes
+    }
+
+    /// What can be taken beyond [`ReceiveBuffer::next`]; never less than the peer was told.
+    pub(super) fn window_bytes(&self) -> u64 {
+        let free = self.capacity_bytes.saturating_sub(self.ready_bytes);
+        free.max(self.edge - self.next)
+    }
+
+    /// Notes that the peer was told it may send so many bytes beyond [`ReceiveBuffer::next`].
+    pub(super) fn offer(&mut self, bytes: u64) {
+        self.edge = self.edge.max(self.next + bytes);
+    }
+
+    /// The next bytes in order.
+    pub(super) fn read(&mut self) -> Option<Payload> {
+        let payload = self.ready.pop_front()?;
+        self.ready_bytes -= u64::from(payload.len());
+        Some(payload)
+    }
+
+    /// Takes what has not arrived before. What arrived first stays, whatever comes later for the same place.
+    pub(super) fn insert(&mut self, offset: u64, payload: &Payload) -> Inserted {
+        let total = u64::from(payload.len());
+        let start = offset.max(self.next).min(offset + total);
+        let end = (offset + total).min(self.edge).max(start);
+        let mut inserted = Inserted {
+            refused_bytes: offset + total - end,
+            ..Inserted::default()
+        };
+        for (from, to) in self.gaps(start, end) {
+            let part = payload.slice((from - offset) as u32..(to - offset) as u32);
+            inserted.new_bytes += to - from;
+            self.out_of_order.insert(from, part);
+        }
+        self.out_of_order_bytes += inserted.new_bytes;
+        inserted.duplicate_bytes = total - inserted.refused_bytes - inserted.new_bytes;
+        self.put_in_order();
+        inserted
+    }
+
+    /// The parts of `start..end` that have not arrived.
+    fn gaps(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
+        let before = self.out_of_order.range(..start).next_back();
+        let mut at = before.map_or(start, |(from, held)| {
+            start.max(from + u64::from(held.len()))
+        });
+        let mut gaps = Vec::new();
+        for (from, held) in self.out_of_order.range(start..end) {
+            if *from > at {
+                gaps.push((at, *from));
+            }
+            at = from + u64::from(held.len());
+        }
+        if at < end {
+            gaps.push((at, end));
+        }
+        gaps
+    }
+
+    fn put_in_order(&mut self) {
+        while let Some(payload) = self.out_of_order.remove(&self.next) {
+            let len = u64::from(payload.len());
+            self.next += len;
+            self.out_of_order_bytes -= len;
+            self.ready_bytes += len;
+            self.ready.push_back(payload);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LEN: u32 = 400;
+
+    proptest! {
+        #[test]
+        fn every_byte_comes_once_and_in_order(
+            pieces in proptest::collection::vec((0..LEN, 1..60u32), 0..200)
+        ) {
+            let mut buffer = ReceiveBuffer::new(1000);
+            buffer.offer(1000);
+            let whole = Payload::stream(7, 0, LEN);
+            let mut read = Payload::EMPTY;
+            let mut new_bytes = 0;
+            let all = (0..LEN / 50).map(|index| (index * 50, 50));
+            for (from, len) in pieces.into_iter().chain(all) {
+                let to = (from + len).min(LEN);
+                let inserted = buffer.insert(u64::from(from), &whole.slice(from..to));
+                new_bytes += inserted.new_bytes;
+                prop_assert_eq!(inserted.new_bytes + inserted.duplicate_bytes, u64::from(to - from));
+                while let Some(payload) = buffer.read() {
+                    read.append(payload);
+                }
+                prop_assert_eq!(u64::from(read.len()), buffer.next());
+            }
+            prop_assert_eq!(new_bytes, u64::from(LEN));
+            prop_assert_eq!(buffer.out_of_order_bytes(), 0);
+            prop_assert_eq!(read, whole);
+        }
+    }
+
+    #[test]
+    fn the_window_never_shrinks_and_bounds_what_is_kept() {
+        let mut buffer = ReceiveBuffer::new(100);
+        assert_eq!(buffer.window_bytes(), 100);
+        buffer.offer(100);
+        let inserted = buffer.insert(50, &Payload::stream(1, 50, 100));
+        assert_eq!((inserted.new_bytes, inserted.refused_bytes), (50, 50));
+        buffer.insert(0, &Payload::stream(1, 0, 50));
+        assert_eq!(buffer.window_bytes(), 0);
+        buffer.read();
+        assert_eq!(buffer.window_bytes(), 50);
+    }
+
+    #[test]
+    fn what_came_first_stays() {
+        let mut buffer = ReceiveBuffer::new(100);
+        buffer.offer(100);
+        buffer.insert(10, &Payload::stream(1, 10, 10));
+        buffer.insert(0, &Payload::stream(2, 0, 30));
+        let mut read = Payload::EMPTY;
+        while let Some(payload) = buffer.read() {
+            read.append(payload);
+        }
+        assert_eq!(read.slice(10..20), Payload::stream(1, 10, 10));
+        assert_eq!(read.slice(20..30), Payload::stream(2, 20, 10));
+    }
+}

@@ -1,0 +1,275 @@
+//! Data that goes out again on another path, as the one it was given to does not deliver it (RFC 8684, section 3.3.6).
+
+use std::collections::VecDeque;
+
+use super::{Connection, Mode};
+use crate::failure::{FailedAfter, MetaRto, Reinjection, is_worth_reinjecting, remaining_interval};
+use crate::sched::Range;
+use crate::time::Nanos;
+
+/// Ranges of our stream that wait to be sent again.
+#[derive(Debug, Default)]
+pub(super) struct Reinjections {
+    /// In order, without overlaps.
+    ranges: VecDeque<Range>,
+    /// When the paths are looked at again.
+    check_at: Option<Nanos>,
+    /// The timer expired, and the oldest data is to be sent once more.
+    repeats_oldest: bool,
+    /// The out-of-tree kernel's timer, while data is outstanding.
+    meta_rto: Option<MetaRto>,
+}
+
+impl Reinjections {
+    pub(super) fn front(&self) -> Option<Range> {
+        self.ranges.front().copied()
+    }
+
+    pub(super) fn pop(&mut self) {
+        self.ranges.pop_front();
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.ranges.clear();
+    }
+
+    /// Adds a range, joined with those it touches.
+    pub(super) fn push(&mut self, start: u64, len: u64) {
+        let mut joined = Range { start, len };
+        let first = self.ranges.partition_point(|range| end(*range) < start);
+        let after = self
+            .ranges
+            .partition_point(|range| range.start <= start + len);
+        for range in self.ranges.drain(first..after.max(first)) {
+            let joined_end = end(joined).max(end(range));
+            joined.start = joined.start.min(range.start);
+            joined.len = joined_end - joined.start;
+        }
+        self.ranges.insert(first, joined);
+    }
+
+    /// Takes a range out: it was sent.
+    pub(super) fn discard(&mut self, sent: Range) {
+        let mut kept = VecDeque::new();
+        for range in self.ranges.drain(..) {
+            let before = end(range).min(sent.start).saturating_sub(range.start);
+            let after_start = range.start.max(end(sent));
+            let after = end(range).saturating_sub(after_start);
+            kept.extend(some(range.start, before));
+            kept.extend(some(after_start, after));
+        }
+        self.ranges = kept;
+    }
+
+    /// Takes out what has arrived.
+    pub(super) fn discard_before(&mut self, offset: u64) {
+        self.discard(Range {
+            start: 0,
+            len: offset,
+        });
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Nanos> {
+        self.check_at
+    }
+
+    /// Whether the oldest data is to be sent once more; only one answer says so for each expiry of the timer.
+    pub(super) fn take_repetition(&mut self) -> bool {
+        std::mem::take(&mut self.repeats_oldest)
+    }
+
+    fn expired(&mut self) {
+        if let Some(timer) = &mut self.meta_rto {
+            timer.expired();
+        }
+    }
+
+    /// New data was acknowledged at the level of the connection.
+    pub(super) fn progressed(&mut self) {
+        if let Some(timer) = &mut self.meta_rto {
+            timer.progressed();
+        }
+    }
+}
+
+fn end(range: Range) -> u64 {
+    range.start + range.len
+}
+
+fn some(start: u64, len: u64) -> Option<Range> {
+    (len > 0).then_some(Range { start, len })
+}
+
+impl Connection {
+    /// Something arrived on a path: whatever was thought of it, it lives.
+    pub(super) fn note_sign_of_life(&mut self, now: Nanos, which: usize) {
+        let path = &mut self.paths[which];
+        path.has_failed = false;
+        path.stale.received(now);
+    }
+
+    /// The out-of-tree kernel gives up on a path at its first timeout, until something arrives on it.
+    pub(super) fn note_timeouts(&mut self, now: Nanos, which: usize) {
+        let path = &mut self.paths[which];
+        let backoff = path.subflow.backoff();
+        let has_expired = backoff > path.seen_backoff;
+        path.seen_backoff = backoff;
+        self.watch(now);
+        if !has_expired || !self.has_other_path(which) {
+            return;
+        }
+        let behaviour = &self.config.behaviour;
+        let (fails, reinjects) = (
+            behaviour.failed_after == FailedAfter::FirstRto,
+            behaviour.reinjection == Reinjection::OnRto,
+        );
+        self.paths[which].has_failed |= fails;
+        if reinjects {
+            self.reinject_from(which);
+        }
+    }
+
+    fn has_other_path(&self, which: usize) -> bool {
+        let mut paths = self.paths.iter().enumerate();
+        paths.any(|(index, path)| index != which && path.is_healthy())
+    }
+
+    /// What a path has not delivered goes to the others: what it never sent, and of the rest what some other one has not
+    /// carried.
+    fn reinject_from(&mut self, which: usize) {
+        let unsent = self.paths[which].subflow.take_queue();
+        let sent: Vec<_> = self.paths[which].subflow.unacked().cloned().collect();
+        for chunk in unsent.iter().chain(&sent) {
+            let len = u64::from(chunk.payload.len());
+            let range = Range {
+                start: chunk.offset,
+                len,
+            };
+            let others = self
+                .paths
+                .iter()
+                .enumerate()
+                .filter(|(index, path)| *index != which && path.is_healthy());
+            if is_worth_reinjecting(others.map(|(_, path)| path.holds(range))) {
+                self.reinjections.push(chunk.offset, len);
+            }
+        }
+        self.reinjections.discard_before(self.send.acked());
+        self.is_schedulable = true;
+    }
+
+    /// All that was sent and has not arrived goes out again.
+    fn reinject_everything(&mut self, stale: usize) {
+        self.paths[stale].subflow.take_queue();
+        let len = self.send.assigned() - self.send.acked();
+        if len > 0 {
+            self.reinjections.push(self.send.acked(), len);
+        }
+        self.is_schedulable = true;
+    }
+
+    /// Looks at the paths regularly as long as something is outstanding.
+    pub(super) fn watch(&mut self, now: Nanos) {
+        let has_data = self.send.assigned() > self.send.acked();
+        let is_outstanding = has_data || self.session.fins.local_to_send().is_some();
+        let is_multipath = self.session.mode == Mode::Multipath && !self.paths.is_empty();
+        if !is_outstanding || !is_multipath {
+            self.reinjections.check_at = None;
+            self.reinjections.meta_rto = None;
+        } else if self.reinjections.check_at.is_none() {
+            self.reinjections.check_at = Some(now + self.check_interval(now));
+        }
+    }
+
+    /// With the out-of-tree kernel's behaviour its own timer; with mainline's as long as the slowest path that is not stale
+    /// still waits for an acknowledgment.
+    fn check_interval(&mut self, now: Nanos) -> Nanos {
+        if self.config.behaviour.failed_after == FailedAfter::FirstRto {
+            let rtos = || self.paths.iter().map(|path| path.subflow.rto());
+            let timer = self
+                .reinjections
+                .meta_rto
+                .get_or_insert_with(|| MetaRto::new(rtos()));
+            timer.update(rtos());
+            return timer.timeout();
+        }
+        let paths = self.paths.iter().filter(|path| !path.is_stale());
+        let deadlines = paths.filter_map(|path| path.subflow.retransmission_at());
+        remaining_interval(deadlines.map(|at| at.saturating_sub(now)))
+    }
+
+    pub(super) fn handle_reinjection_timeout(&mut self, now: Nanos) {
+        if self.reinjections.check_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.reinjections.check_at = None;
+        if self.session.fins.local_to_send().is_some() {
+            self.say_data_fin();
+        }
+        match self.config.behaviour.failed_after {
+            FailedAfter::StaleIntervals(intervals) => self.look_for_stale_paths(intervals),
+            FailedAfter::FirstRto => self.reinjections.expired(),
+        }
+        self.reinjections.repeats_oldest = true;
+        self.watch(now);
+    }
+
+    fn look_for_stale_paths(&mut self, intervals: u32) {
+        for which in 0..self.paths.len() {
+            if self.paths[which].subflow.unacked_bytes() == 0 {
+                continue;
+            }
+            let others = self.paths.iter().enumerate();
+            let others: Vec<_> = others
+                .filter(|(index, path)| *index != which && path.is_healthy())
+                .map(|(_, path)| path.stale.missed_intervals())
+                .collect();
+            let path = &mut self.paths[which];
+            let received_at = path.subflow.last_received_at();
+            let is_new = path
+                .stale
+                .timer_expired(received_at, intervals, others.into_iter());
+            if is_new {
+                self.reinject_stale(which);
+            }
+        }
+    }
+
+    fn reinject_stale(&mut self, which: usize) {
+        if self.config.behaviour.reinjection != Reinjection::OnStale {
+            return;
+        }
+        match self.config.behaviour.reinject_whole_queue {
+            true => self.reinject_everything(which),
+            false => self.reinject_from(which),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranges(reinjections: &Reinjections) -> Vec<(u64, u64)> {
+        reinjections
+            .ranges
+            .iter()
+            .map(|range| (range.start, range.len))
+            .collect()
+    }
+
+    #[test]
+    fn ranges_join_and_go() {
+        let mut reinjections = Reinjections::default();
+        reinjections.push(10, 10);
+        reinjections.push(40, 10);
+        reinjections.push(20, 5);
+        assert_eq!(ranges(&reinjections), [(10, 15), (40, 10)]);
+        reinjections.push(22, 20);
+        assert_eq!(ranges(&reinjections), [(10, 40)]);
+        reinjections.discard(Range { start: 20, len: 10 });
+        assert_eq!(ranges(&reinjections), [(10, 10), (30, 20)]);
+        reinjections.discard_before(35);
+        assert_eq!(ranges(&reinjections), [(35, 15)]);
+    }
+}

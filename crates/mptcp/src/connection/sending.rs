@@ -1,0 +1,218 @@
+//! Which path carries what, and the segments that come of it.
+
+use super::path::Path;
+use super::session::PathOptions;
+use super::{Connection, Mode};
+use crate::cc::Window;
+use crate::pm::FourTuple;
+use crate::sched::{Decision, Range, Reason, SubflowView, View, penalized};
+use crate::subflow::{Chunk, Control};
+use crate::time::Nanos;
+use crate::wire::{Ecn, Hops, Segment};
+
+/// A segment to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The ends of its subflow.
+    pub four: FourTuple,
+    /// What the IP header says of congestion.
+    pub ecn: Ecn,
+    /// Routers that the packet has to pass.
+    pub via: Hops,
+    /// The segment.
+    pub segment: Segment,
+}
+
+impl Connection {
+    /// The next segment to be sent now, if there is one.
+    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Transmit> {
+        self.advance_close(now);
+        self.schedule(now);
+        let count = self.paths.len();
+        for step in 0..count {
+            let which = (self.next_to_transmit + step) % count;
+            if let Some(segment) = self.transmit(now, which) {
+                self.next_to_transmit = which;
+                return Some(Transmit {
+                    four: self.paths[which].four,
+                    ecn: self.paths[which].subflow.transmit_ecn(),
+                    via: self.paths[which].via.clone(),
+                    segment,
+                });
+            }
+        }
+        self.reap_closed(now);
+        None
+    }
+
+    fn transmit(&mut self, now: Nanos, which: usize) -> Option<Segment> {
+        let receive_window = self.receive.window_bytes();
+        let path = &mut self.paths[which];
+        let mut control = Control::new(self.congestion_control.as_mut(), &mut self.windows, which);
+        let mut options = PathOptions {
+            session: &mut self.session,
+            signals: &mut path.signals,
+        };
+        let segment =
+            path.subflow
+                .poll_transmit(now, receive_window, &mut control, &mut options)?;
+        self.receive
+            .offer(u64::from(path.subflow.offered_window_bytes()));
+        Some(segment)
+    }
+
+    /// Asks the scheduler until it has nothing to say.
+    fn schedule(&mut self, now: Nanos) {
+        if !std::mem::take(&mut self.is_schedulable) || self.session.mode == Mode::Negotiating {
+            return;
+        }
+        self.note_views();
+        while let Some((reason, head)) = self.question() {
+            let decision = self.ask(now, reason, head);
+            match decision {
+                Decision::Assign { subflow, bytes } => {
+                    let len = head.len.min(u64::from(bytes));
+                    self.assign(subflow, Range { len, ..head }, reason);
+                }
+                Decision::AssignRange { subflow, range } => self.assign(subflow, range, reason),
+                Decision::Penalize { subflow } => self.penalize(subflow),
+                // Whether the oldest data goes out again does not hold up the rest.
+                Decision::Wait if reason == Reason::MetaTimeout => {}
+                Decision::Wait => break,
+            }
+        }
+    }
+
+    /// What the scheduler is asked, if there is anything to ask.
+    fn question(&mut self) -> Option<(Reason, Range)> {
+        while let Some(range) = self.reinjections.front() {
+            let part = self.send.unacked_part(range);
+            if part.len > 0 {
+                return Some((Reason::Reinject, part));
+            }
+            self.reinjections.pop();
+        }
+        if self.reinjections.take_repetition()
+            && let Some(oldest) = self.oldest_unacked()
+        {
+            return Some((Reason::MetaTimeout, oldest));
+        }
+        let unassigned = self.send.written() - self.send.assigned();
+        let room = self.send_edge.saturating_sub(self.send.assigned());
+        let is_full = self.send.free_bytes() == 0;
+        let new = Range {
+            start: self.send.assigned(),
+            len: unassigned,
+        };
+        let least = unassigned.min(u64::from(self.smallest_segment_bytes()));
+        match self.oldest_unacked() {
+            _ if unassigned > 0 && room >= least => Some((Reason::NewData, new)),
+            None if unassigned > 0 && room > 0 => Some((Reason::NewData, new)),
+            oldest if unassigned > 0 => oldest.map(|range| (Reason::WindowBlocked, range)),
+            oldest if is_full => oldest.map(|range| (Reason::BufferBlocked, range)),
+            oldest => oldest.map(|range| (Reason::NothingNew, range)),
+        }
+    }
+
+    fn smallest_segment_bytes(&self) -> u32 {
+        let sizes = self.windows.iter().map(|window| window.mss_bytes);
+        sizes.min().unwrap_or(1)
+    }
+
+    /// The first data that was given to a path and not acknowledged, as long as the same paths have it.
+    pub(super) fn oldest_unacked(&self) -> Option<Range> {
+        let start = self.send.acked();
+        let ends = self
+            .paths
+            .iter()
+            .filter_map(|path| path.end_of_chunk_with(start));
+        let end = ends.min().unwrap_or(self.send.assigned());
+        (end > start).then_some(Range {
+            start,
+            len: end - start,
+        })
+    }
+
+    fn ask(&mut self, now: Nanos, reason: Reason, head: Range) -> Decision {
+        for (view, path) in self.views.iter_mut().zip(&self.paths) {
+            view.has_carried_head = reason != Reason::NewData && path.holds(head);
+        }
+        let view = View {
+            now,
+            reason,
+            subflows: &self.views,
+            head,
+            acked_bytes: self.send.acked(),
+            written_bytes: self.send.written(),
+            assigned_bytes: self.send.assigned(),
+            window_bytes: self.send_edge.saturating_sub(self.send.acked()),
+        };
+        self.scheduler.next(&view)
+    }
+
+    fn assign(&mut self, which: usize, range: Range, reason: Reason) {
+        let range = self.send.unacked_part(range);
+        let new_bytes = (range.start + range.len).saturating_sub(self.send.assigned());
+        self.send.assign(new_bytes);
+        self.counters.reinjected_bytes += range.len - new_bytes;
+        if reason == Reason::Reinject {
+            self.reinjections.discard(range);
+        }
+        let payload = self.send.slice(range);
+        self.paths[which].subflow.push(Chunk {
+            offset: range.start,
+            payload,
+        });
+        self.views[which] = view_of(&self.paths[which], &self.windows[which]);
+    }
+
+    /// The window of a path that holds up the others is halved (Raiciu et al., NSDI 2012, section 4.2).
+    fn penalize(&mut self, which: usize) {
+        let window = &mut self.windows[which];
+        let mss = f64::from(window.mss_bytes);
+        let (cwnd, ssthresh) = penalized(
+            window.cwnd_packets() as u32,
+            (window.ssthresh_bytes / mss) as u32,
+        );
+        window.cwnd_bytes = mss * f64::from(cwnd);
+        if ssthresh < u32::MAX {
+            window.ssthresh_bytes = mss * f64::from(ssthresh);
+        }
+        self.counters.penalizations += 1;
+        self.views[which] = view_of(&self.paths[which], &self.windows[which]);
+    }
+
+    fn note_views(&mut self) {
+        self.views.clear();
+        let paths = self.paths.iter().zip(&self.windows);
+        self.views
+            .extend(paths.map(|(path, window)| view_of(path, window)));
+    }
+}
+
+fn view_of(path: &Path, window: &Window) -> SubflowView {
+    let subflow = &path.subflow;
+    let counters = subflow.counters();
+    SubflowView {
+        id: path.id,
+        is_usable: path.can_send(),
+        is_backup: path.is_backup(),
+        is_stale: path.is_stale(),
+        in_loss: subflow.in_loss(),
+        is_open: !window.in_recovery,
+        srtt: window.srtt.unwrap_or(0),
+        rttvar: subflow.rttvar(),
+        mss_bytes: window.mss_bytes,
+        cwnd_bytes: window.cwnd_bytes as u32,
+        ssthresh_bytes: window.ssthresh_bytes as u32,
+        in_flight_bytes: window.in_flight_bytes,
+        queued_bytes: subflow.queued_bytes(),
+        unacked_bytes: subflow.unacked_bytes(),
+        buffer_bytes: subflow.buffer_bytes(window),
+        pacing_rate: subflow.pacing_rate(window),
+        sent_bytes: counters.sent_bytes + counters.retransmitted_bytes,
+        resent_bytes: counters.retransmitted_bytes,
+        missed_intervals: path.stale.missed_intervals(),
+        has_carried_head: false,
+    }
+}

@@ -1,0 +1,540 @@
+//! All connections of a host: which one a packet belongs to, who listens, and which ports are free.
+//!
+//! The order of calls: [`Endpoint::handle_packet`], [`Endpoint::handle_timeout`], [`Endpoint::handle_address_change`] or a command,
+//! then [`Endpoint::poll_transmit`] until it has nothing, [`Endpoint::poll_event`] likewise, then [`Endpoint::poll_timeout`].
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use rand_core::Rng;
+
+use crate::connection::{Algorithms, Config, Connection, Event};
+use crate::payload::Payload;
+use crate::pm::{self, AddressChanges, AddressPair, FourTuple, Role};
+use crate::seq::SeqNr;
+use crate::time::Nanos;
+use crate::wire::{
+    AddressId, Ecn, Flags, Hops, Join, MptcpOption, Packet, ResetReason, Segment, TcpOptions, Token,
+};
+
+/// The first port that connections start from when none is asked for (RFC 6335, section 6).
+const FIRST_EPHEMERAL_PORT: u16 = 49152;
+
+/// Handshakes that a listener, and a connection for its joins, has open at a time; the oldest gives way.
+const MAX_HALF_OPEN: usize = 1024;
+
+/// A connection of an endpoint. It is never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(u64);
+
+/// Makes the algorithms of a new connection.
+pub type MakeAlgorithms = Box<dyn Fn(&pm::Connection) -> Algorithms + Send>;
+
+/// How connections are made.
+pub struct Profile {
+    /// Their parameters.
+    pub config: Config,
+    /// Their algorithms.
+    pub algorithms: MakeAlgorithms,
+}
+
+/// Why a connection could not be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The addresses are of different families.
+    #[error("{local} and {remote} are of different address families")]
+    Families {
+        /// From where.
+        local: IpAddr,
+        /// Where to.
+        remote: IpAddr,
+    },
+    /// The ports from 49152 on are all in use between these two addresses.
+    #[error("no port is free from {local} to {remote}")]
+    NoFreePort {
+        /// From where.
+        local: IpAddr,
+        /// Where to.
+        remote: SocketAddr,
+    },
+}
+
+/// All connections of a host.
+pub struct Endpoint {
+    rng: Box<dyn Rng + Send>,
+    connections: BTreeMap<ConnectionId, Slot>,
+    by_ends: BTreeMap<FourTuple, ConnectionId>,
+    by_token: BTreeMap<Token, ConnectionId>,
+    listeners: BTreeMap<u16, Listener>,
+    network: NetworkView,
+    changes: AddressChanges,
+    /// Connections that may have something to send.
+    awake: VecDeque<ConnectionId>,
+    deadlines: BTreeSet<(Nanos, ConnectionId)>,
+    events: VecDeque<(ConnectionId, Event)>,
+    /// Resets for packets that belong to nobody.
+    replies: VecDeque<Packet>,
+    next_id: u64,
+    next_port: u16,
+}
+
+/// What the network offers to the connections of a host.
+#[derive(Clone, Debug, Default)]
+pub struct NetworkView {
+    /// Pairs between which packets can go, in order of preference.
+    pub pairs: Vec<AddressPair>,
+    /// Local addresses that are not usable now.
+    pub down: BTreeSet<IpAddr>,
+    /// Local addresses whose subflows are backup ones.
+    pub backup: BTreeSet<IpAddr>,
+    /// How long changes of addresses are collected before connections hear of them.
+    pub change_delay: Nanos,
+}
+
+struct Slot {
+    connection: Connection,
+    ends: BTreeSet<FourTuple>,
+    /// What stands in `deadlines`.
+    deadline: Option<Nanos>,
+    is_awake: bool,
+    /// It was accepted through this port, and nobody has taken it yet.
+    accepted_at: Option<u16>,
+}
+
+struct Listener {
+    profile: Profile,
+    half_open: VecDeque<ConnectionId>,
+    ready: VecDeque<ConnectionId>,
+}
+
+impl Endpoint {
+    /// An endpoint in that network; keys, ports and sequence numbers come from `rng`.
+    pub fn new(network: NetworkView, rng: Box<dyn Rng + Send>) -> Self {
+        Self {
+            changes: AddressChanges::new(network.change_delay, network.down.clone()),
+            rng,
+            connections: BTreeMap::new(),
+            by_ends: BTreeMap::new(),
+            by_token: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            network,
+            awake: VecDeque::new(),
+            deadlines: BTreeSet::new(),
+            events: VecDeque::new(),
+            replies: VecDeque::new(),
+            next_id: 0,
+            next_port: FIRST_EPHEMERAL_PORT,
+        }
+    }
+
+    /// Takes connections at that port on all addresses; a profile that was there before is replaced.
+    pub fn listen(&mut self, port: u16, profile: Profile) {
+        let listener = Listener {
+            profile,
+            half_open: VecDeque::new(),
+            ready: VecDeque::new(),
+        };
+        self.listeners.insert(port, listener);
+    }
+
+    /// The next connection that is established at that port.
+    pub fn accept(&mut self, port: u16) -> Option<ConnectionId> {
+        let id = self.listeners.get_mut(&port)?.ready.pop_front()?;
+        self.connections.get_mut(&id)?.accepted_at = None;
+        Some(id)
+    }
+
+    /// Opens a connection. Port 0 of `local` means any.
+    pub fn connect(
+        &mut self,
+        now: Nanos,
+        local: SocketAddr,
+        remote: SocketAddr,
+        profile: &Profile,
+    ) -> Result<ConnectionId, ConnectError> {
+        if local.is_ipv4() != remote.is_ipv4() {
+            return Err(ConnectError::Families {
+                local: local.ip(),
+                remote: remote.ip(),
+            });
+        }
+        let port = match local.port() {
+            0 => self.free_port(local.ip(), remote)?,
+            port => port,
+        };
+        let local = SocketAddr::new(local.ip(), port);
+        let four = FourTuple { local, remote };
+        let algorithms = (profile.algorithms)(&self.seen_by(Role::Opener, four));
+        let config = profile.config.clone();
+        let connection = Connection::open(now, config, algorithms, four, self.rng.as_mut());
+        Ok(self.add(connection, four, None))
+    }
+
+    fn free_port(&mut self, local: IpAddr, remote: SocketAddr) -> Result<u16, ConnectError> {
+        let count = u16::MAX - FIRST_EPHEMERAL_PORT;
+        for _ in 0..=count {
+            let port = self.next_port;
+            self.next_port = port.checked_add(1).unwrap_or(FIRST_EPHEMERAL_PORT);
+            let local = SocketAddr::new(local, port);
+            if !self.by_ends.contains_key(&FourTuple { local, remote }) {
+                return Ok(port);
+            }
+        }
+        Err(ConnectError::NoFreePort { local, remote })
+    }
+
+    fn seen_by(&self, role: Role, initial: FourTuple) -> pm::Connection {
+        let is_v4 = initial.local.is_ipv4();
+        let pairs = self.network.pairs.iter();
+        pm::Connection {
+            role,
+            initial,
+            pairs: pairs
+                .filter(|pair| pair.local.is_ipv4() == is_v4)
+                .copied()
+                .collect(),
+            down: self.changes.down().clone(),
+            backup: self.network.backup.clone(),
+        }
+    }
+
+    fn add(
+        &mut self,
+        connection: Connection,
+        four: FourTuple,
+        accepted_at: Option<u16>,
+    ) -> ConnectionId {
+        let id = ConnectionId(self.next_id);
+        self.next_id += 1;
+        self.by_token.insert(connection.local_token(), id);
+        self.by_ends.insert(four, id);
+        let slot = Slot {
+            connection,
+            ends: BTreeSet::from([four]),
+            deadline: None,
+            is_awake: false,
+            accepted_at,
+        };
+        self.connections.insert(id, slot);
+        self.wake(id);
+        id
+    }
+
+    /// Takes a packet from the network.
+    pub fn handle_packet(&mut self, now: Nanos, packet: &Packet) {
+        let four = FourTuple {
+            local: SocketAddr::new(packet.destination, packet.segment.destination_port),
+            remote: SocketAddr::new(packet.source, packet.segment.source_port),
+        };
+        if let Some(&id) = self.by_ends.get(&four) {
+            self.with(id, |connection, _| {
+                connection.handle_segment(now, four, &packet.segment, packet.ecn);
+            });
+        } else if packet.segment.flags.contains(Flags::SYN)
+            && !packet.segment.flags.contains(Flags::ACK)
+        {
+            self.handle_syn(now, four, &packet.segment);
+        } else {
+            self.refuse(four, &packet.segment, None);
+        }
+    }
+
+    fn handle_syn(&mut self, now: Nanos, four: FourTuple, syn: &Segment) {
+        match join_token(syn) {
+            Some(token) => self.handle_join(now, four, syn, token),
+            None if self.listeners.contains_key(&four.local.port()) => {
+                self.open_passively(now, four, syn)
+            }
+            None => self.refuse(four, syn, None),
+        }
+    }
+
+    /// A token that nobody has is answered without keeping anything (RFC 8684, section 3.2).
+    fn handle_join(&mut self, now: Nanos, four: FourTuple, syn: &Segment, token: Token) {
+        let local_id = self.address_id(four.local.ip());
+        let id = self.by_token.get(&token).copied();
+        let mut is_taken = false;
+        if let Some(id) = id {
+            self.with(id, |connection, rng| {
+                is_taken = connection.accept_join(now, four, local_id, syn, rng);
+            });
+        }
+        match id.filter(|_| is_taken) {
+            Some(id) => self.note_ends(id, four),
+            None => self.refuse(four, syn, Some(ResetReason::MPTCP_ERROR)),
+        }
+    }
+
+    /// IDs are the places of local addresses among the pairs, so that all connections call an address the same.
+    fn address_id(&self, address: IpAddr) -> AddressId {
+        let mut known = Vec::new();
+        for pair in &self.network.pairs {
+            if !known.contains(&pair.local) {
+                known.push(pair.local);
+            }
+        }
+        let place = known.iter().position(|local| *local == address);
+        place.map_or(0, |place| AddressId::try_from(place + 1).unwrap_or(0))
+    }
+
+    fn open_passively(&mut self, now: Nanos, four: FourTuple, syn: &Segment) {
+        let port = four.local.port();
+        let seen = self.seen_by(Role::Acceptor, four);
+        let Some(listener) = self.listeners.get_mut(&port) else {
+            return;
+        };
+        let algorithms = (listener.profile.algorithms)(&seen);
+        let config = listener.profile.config.clone();
+        let connection = Connection::accept(now, config, algorithms, four, syn, self.rng.as_mut());
+        let id = self.add(connection, four, Some(port));
+        let listener = self.listeners.get_mut(&port).expect("it was there");
+        listener.half_open.push_back(id);
+        if listener.half_open.len() > MAX_HALF_OPEN
+            && let Some(oldest) = listener.half_open.pop_front()
+        {
+            self.forget(oldest);
+        }
+    }
+
+    /// A packet for nobody is answered with a reset, except a reset (RFC 9293, section 3.10.7.1).
+    fn refuse(&mut self, four: FourTuple, segment: &Segment, code: Option<u8>) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        let has_ack = segment.flags.contains(Flags::ACK);
+        let (seq, ack, flags) = match has_ack {
+            true => (segment.ack, SeqNr(0), Flags::RST),
+            false => (SeqNr(0), segment.end(), Flags::RST | Flags::ACK),
+        };
+        let mut options = TcpOptions::default();
+        options
+            .mptcp
+            .extend(code.map(|code| MptcpOption::Reset(ResetReason { flags: 0, code })));
+        self.replies.push_back(Packet {
+            source: four.local.ip(),
+            destination: four.remote.ip(),
+            ecn: Ecn::NotCapable,
+            via: Hops::default(),
+            segment: Segment {
+                source_port: four.local.port(),
+                destination_port: four.remote.port(),
+                seq,
+                ack,
+                flags,
+                window: 0,
+                options,
+                payload: Payload::EMPTY,
+            },
+        });
+    }
+
+    /// What is due at `now`.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        for (address, is_up) in self.changes.take(now) {
+            self.tell_all(
+                now,
+                &match is_up {
+                    true => pm::Event::AddressUp(address),
+                    false => pm::Event::AddressDown(address),
+                },
+            );
+        }
+        while let Some(&(at, id)) = self.deadlines.first() {
+            if at > now {
+                break;
+            }
+            self.with(id, |connection, _| connection.handle_timeout(now));
+        }
+    }
+
+    /// A local address came or went; connections hear of it with the next [`Endpoint::handle_timeout`] that is due.
+    pub fn handle_address_change(&mut self, now: Nanos, address: IpAddr, is_up: bool) {
+        self.changes.observe(now, address, is_up);
+    }
+
+    /// The subflows of a local address are backup ones from now on, or regular ones again.
+    pub fn set_backup(&mut self, now: Nanos, local: IpAddr, on: bool) {
+        match on {
+            true => self.network.backup.insert(local),
+            false => self.network.backup.remove(&local),
+        };
+        self.tell_all(now, &pm::Event::Backup { local, on });
+    }
+
+    fn tell_all(&mut self, now: Nanos, event: &pm::Event) {
+        let ids: Vec<_> = self.connections.keys().copied().collect();
+        for id in ids {
+            self.with(id, |connection, _| {
+                connection.handle_address_event(now, event)
+            });
+        }
+    }
+
+    /// A connection, to be read.
+    pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
+        self.connections.get(&id).map(|slot| &slot.connection)
+    }
+
+    /// Does something with a connection, and takes up what comes of it; nothing if it is no more.
+    pub fn command<T>(
+        &mut self,
+        id: ConnectionId,
+        command: impl FnOnce(&mut Connection) -> T,
+    ) -> Option<T> {
+        let mut answer = None;
+        self.with(id, |connection, _| answer = Some(command(connection)));
+        answer
+    }
+
+    /// Drops a connection: what belongs to it later is refused.
+    pub fn forget(&mut self, id: ConnectionId) {
+        let Some(slot) = self.connections.remove(&id) else {
+            return;
+        };
+        for four in &slot.ends {
+            self.by_ends.remove(four);
+        }
+        self.by_token.remove(&slot.connection.local_token());
+        if let Some(deadline) = slot.deadline {
+            self.deadlines.remove(&(deadline, id));
+        }
+        if let Some(listener) = slot
+            .accepted_at
+            .and_then(|port| self.listeners.get_mut(&port))
+        {
+            listener.half_open.retain(|other| *other != id);
+            listener.ready.retain(|other| *other != id);
+        }
+    }
+
+    fn with(&mut self, id: ConnectionId, action: impl FnOnce(&mut Connection, &mut dyn Rng)) {
+        let Some(slot) = self.connections.get_mut(&id) else {
+            return;
+        };
+        action(&mut slot.connection, self.rng.as_mut());
+        self.wake(id);
+    }
+
+    fn wake(&mut self, id: ConnectionId) {
+        if let Some(slot) = self.connections.get_mut(&id) {
+            if !std::mem::replace(&mut slot.is_awake, true) {
+                self.awake.push_back(id);
+            }
+            self.note_deadline(id);
+        }
+    }
+
+    /// The next packet to be sent now, if there is one.
+    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Packet> {
+        if let Some(reply) = self.replies.pop_front() {
+            return Some(reply);
+        }
+        while let Some(&id) = self.awake.front() {
+            let slot = self.connections.get_mut(&id);
+            if let Some(transmit) = slot.and_then(|slot| slot.connection.poll_transmit(now)) {
+                return Some(Packet {
+                    source: transmit.four.local.ip(),
+                    destination: transmit.four.remote.ip(),
+                    ecn: transmit.ecn,
+                    via: transmit.via,
+                    segment: transmit.segment,
+                });
+            }
+            self.awake.pop_front();
+            self.settle(now, id);
+        }
+        None
+    }
+
+    /// Takes up what a connection that has nothing to send for now left behind.
+    fn settle(&mut self, now: Nanos, id: ConnectionId) {
+        let Some(slot) = self.connections.get_mut(&id) else {
+            return;
+        };
+        slot.is_awake = false;
+        while let Some(event) = slot.connection.poll_event() {
+            if let (Event::Connected { .. }, Some(port)) = (event, slot.accepted_at)
+                && let Some(listener) = self.listeners.get_mut(&port)
+            {
+                listener.half_open.retain(|other| *other != id);
+                listener.ready.push_back(id);
+            }
+            self.events.push_back((id, event));
+        }
+        let gone = |four: &FourTuple| !slot.connection.has_subflow(*four);
+        let ended: Vec<_> = slot.ends.iter().copied().filter(gone).collect();
+        for four in ended {
+            slot.ends.remove(&four);
+            self.by_ends.remove(&four);
+        }
+        let requests: Vec<_> = std::iter::from_fn(|| slot.connection.poll_join()).collect();
+        for request in requests {
+            self.join(now, id, &request);
+        }
+        self.note_deadline(id);
+    }
+
+    fn join(&mut self, now: Nanos, id: ConnectionId, request: &crate::connection::JoinRequest) {
+        match self.free_port(request.local, request.remote) {
+            Ok(port) => {
+                self.with(id, |connection, rng| {
+                    connection.join(now, request, port, rng)
+                });
+                self.note_ends(id, request.four(port));
+            }
+            Err(_) => self.with(id, |connection, _| connection.refuse_join(now, request)),
+        }
+    }
+
+    fn note_ends(&mut self, id: ConnectionId, four: FourTuple) {
+        let Some(slot) = self.connections.get_mut(&id) else {
+            return;
+        };
+        if slot.connection.has_subflow(four) {
+            slot.ends.insert(four);
+            self.by_ends.insert(four, id);
+        }
+    }
+
+    fn note_deadline(&mut self, id: ConnectionId) {
+        let Some(slot) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let deadline = slot.connection.poll_timeout();
+        if deadline == slot.deadline {
+            return;
+        }
+        if let Some(old) = std::mem::replace(&mut slot.deadline, deadline) {
+            self.deadlines.remove(&(old, id));
+        }
+        self.deadlines.extend(deadline.map(|at| (at, id)));
+    }
+
+    /// What happened to a connection, if anything did.
+    pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
+        self.events.pop_front()
+    }
+
+    /// When [`Endpoint::handle_timeout`] is to be called.
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        let first = self.deadlines.first().map(|(at, _)| *at);
+        first.into_iter().chain(self.changes.poll_timeout()).min()
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Endpoint")
+            .field("connections", &self.connections.len())
+            .field("listeners", &self.listeners.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+fn join_token(syn: &Segment) -> Option<Token> {
+    syn.options.mptcp.iter().find_map(|option| match option {
+        MptcpOption::Join(Join::Syn { token, .. }) => Some(*token),
+        _ => None,
+    })
+}

@@ -1,0 +1,90 @@
+//! How a connection meets the failure of a path: rules for when a subflow counts as failed and what is sent again elsewhere.
+//!
+//! RFC 8684 leaves this open as long as data stays until the peer has acknowledged it at the level of the connection. Linux has
+//! had two answers, the presets of [`Behaviour`]. The rules are pure; the connection owns their state and acts on them.
+
+mod add_address;
+mod meta_timer;
+mod reinjection;
+mod stale;
+
+use crate::sched::SubflowOrder;
+use crate::time::{MILLISECOND, Nanos};
+
+pub use add_address::{AddAddressTimer, TRIES, waits};
+pub use meta_timer::{MetaRto, remaining_interval};
+pub use reinjection::is_worth_reinjecting;
+pub use stale::StaleDetector;
+
+/// When a subflow counts as failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailedAfter {
+    /// At its first retransmission timeout ("potentially failed").
+    FirstRto,
+    /// After so many intervals of the connection's timer without anything received on it; 0 is never ([`StaleDetector`]).
+    StaleIntervals(u32),
+}
+
+/// When data that one subflow has carried is sent again on another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reinjection {
+    /// Never: each subflow delivers what it has.
+    None,
+    /// At a retransmission timeout of the subflow.
+    OnRto,
+    /// When the subflow is stale, and when it closes.
+    OnStale,
+    /// When the subflow closes.
+    OnClose,
+    /// Whenever it blocks a window.
+    Opportunistic,
+}
+
+/// What an implementation of Multipath TCP does about failures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Behaviour {
+    /// When a subflow counts as failed: nothing is scheduled on it until something is received on it.
+    pub failed_after: FailedAfter,
+    /// When its data goes to others.
+    pub reinjection: Reinjection,
+    /// Whether then all that the connection has unacknowledged is sent again, or only what the failed subflow carried and
+    /// [`is_worth_reinjecting`] picks.
+    pub reinject_whole_queue: bool,
+    /// How long the path manager waits after an address event.
+    pub path_manager_delay: Nanos,
+    /// The order in which schedulers go through subflows.
+    pub subflow_order: SubflowOrder,
+    /// How long an announcement waits for its echo before it is repeated; `None` if it is sent once.
+    pub add_address: Option<AddAddressTimer>,
+}
+
+impl Behaviour {
+    /// The out-of-tree kernel 0.9x, which the papers of 2014 to 2019 used: a subflow is potentially failed at its first
+    /// retransmission timeout, and each of its segments goes to a subflow that has not carried it. So an outage lasts about one
+    /// retransmission timeout. Its path manager works off address events after half a second; lists have the newest first.
+    pub fn oot() -> Self {
+        Self {
+            failed_after: FailedAfter::FirstRto,
+            reinjection: Reinjection::OnRto,
+            reinject_whole_queue: false,
+            path_manager_delay: 500 * MILLISECOND,
+            subflow_order: SubflowOrder::NewestFirst,
+            // RFC 6824 knows no echo.
+            add_address: None,
+        }
+    }
+
+    /// Linux as read in 6.12 and measured on 6.18: a subflow is stale after its first timer and four intervals of at least
+    /// 200 ms without a packet, if another one is better off; then the whole queue of the connection is pushed again. Until
+    /// then only idle subflows repeat the first unacknowledged data, so a bulk transfer stalls for about a second.
+    pub fn mainline() -> Self {
+        Self {
+            failed_after: FailedAfter::StaleIntervals(4),
+            reinjection: Reinjection::OnStale,
+            reinject_whole_queue: true,
+            path_manager_delay: 0,
+            subflow_order: SubflowOrder::OldestFirst,
+            add_address: Some(AddAddressTimer::Adaptive),
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! What a segment carries: bytes that stand in memory, or bytes of a stream that can be worked out at any offset.
+//!
+//! The simulator sends [`Payload::stream`]: nothing is stored or copied, yet every byte has its value, so that payload can be
+//! summed, changed on the way, written to a capture, and found wrong.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A sequence of bytes, cheap to clone and to slice. Two are equal if their bytes are.
+#[derive(Clone, Debug)]
+pub struct Payload(Rope);
+
+/// The longest payload in bytes.
+pub const MAX_LEN: usize = u32::MAX as usize;
+
+/// Bytes of a stream that are worked out at once.
+const STREAM_CHUNK_LEN: usize = 512;
+
+#[derive(Clone, Debug)]
+enum Rope {
+    One(Piece),
+    /// At least two pieces, none of them empty.
+    Many(Vec<Piece>),
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Stream {
+        offset: u64,
+        seed: u32,
+        len: u32,
+    },
+    Literal {
+        bytes: Arc<[u8]>,
+        start: u32,
+        len: u32,
+    },
+}
+
+impl Payload {
+    /// No bytes.
+    pub const EMPTY: Self = Self(Rope::One(Piece::Stream {
+        offset: 0,
+        seed: 0,
+        len: 0,
+    }));
+
+    /// `len` bytes from `offset` of the stream with that seed.
+    pub fn stream(seed: u32, offset: u64, len: u32) -> Self {
+        Self(Rope::One(Piece::Stream { offset, seed, len }))
+    }
+
+    /// Bytes in memory, at most [`MAX_LEN`].
+    ///
+    /// # Panics
+    /// There are more.
+    pub fn literal(bytes: impl Into<Arc<[u8]>>) -> Self {
+        let bytes = bytes.into();
+        let all = 0..bytes.len();
+        Self::shared(bytes, all)
+    }
+
+    /// The bytes of a range of memory, which are not copied.
+    ///
+    /// # Panics
+    /// The range does not lie within, or ends beyond [`MAX_LEN`].
+    pub fn shared(bytes: Arc<[u8]>, range: Range<usize>) -> Self {
+        let len = bytes[range.clone()].len() as u32;
+        assert!(range.end <= MAX_LEN, "at most MAX_LEN bytes");
+        let start = range.start as u32;
+        Self(Rope::One(Piece::Literal { bytes, start, len }))
+    }
+
+    /// How many bytes.
+    pub fn len(&self) -> u32 {
+        self.pieces().iter().map(Piece::len).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes in `range`.
+    ///
+    /// # Panics
+    /// The range does not lie within.
+    pub fn slice(&self, range: Range<u32>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len());
+        let mut skip = range.start;
+        let mut left = range.end - range.start;
+        let mut taken = Self::EMPTY;
+        for piece in self.pieces() {
+            if skip >= piece.len() {
+                skip -= piece.len();
+                continue;
+            }
+            let len = left.min(piece.len() - skip);
+            taken.push(piece.slice(skip, len));
+            (skip, left) = (0, left - len);
+            if left == 0 {
+                break;
+            }
+        }
+        taken
+    }
+
+    /// Appends the bytes of `other`; neighbours become one piece where they can.
+    pub fn append(&mut self, other: Self) {
+        match other.0 {
+            Rope::One(piece) => self.push(piece),
+            Rope::Many(pieces) => pieces.into_iter().for_each(|piece| self.push(piece)),
+        }
+    }
+
+    /// The byte at that index.
+    ///
+    /// # Panics
+    /// There is none.
+    pub fn byte(&self, index: u32) -> u8 {
+        let mut byte = [0];
+        self.slice(index..index + 1).copy_to(&mut byte);
+        byte[0]
+    }
+
+    /// Writes all bytes to `to`.
+    ///
+    /// # Panics
+    /// `to` is not [`Payload::len`] bytes long.
+    pub fn copy_to(&self, to: &mut [u8]) {
+        assert_eq!(to.len(), self.len() as usize, "as long as the payload");
+        let mut done = 0;
+        self.for_each_chunk(|chunk| {
+            to[done..done + chunk.len()].copy_from_slice(chunk);
+            done += chunk.len();
+        });
+    }
+
+    /// Calls `take` with all bytes, part after part. What stands in memory is not copied.
+    pub fn for_each_chunk(&self, mut take: impl FnMut(&[u8])) {
+        for piece in self.pieces() {
+            piece.for_each_chunk(&mut take);
+        }
+    }
+
+    /// Appends all bytes to `to`.
+    pub fn append_to(&self, to: &mut Vec<u8>) {
+        to.reserve(self.len() as usize);
+        self.for_each_chunk(|chunk| to.extend_from_slice(chunk));
+    }
+
+    /// All bytes, copied.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.append_to(&mut bytes);
+        bytes
+    }
+
+    fn pieces(&self) -> &[Piece] {
+        match &self.0 {
+            Rope::One(piece) => std::slice::from_ref(piece),
+            Rope::Many(pieces) => pieces,
+        }
+    }
+
+    fn push(&mut self, piece: Piece) {
+        if piece.len() == 0 {
+            return;
+        }
+        let last = match &mut self.0 {
+            Rope::One(last) => last,
+            Rope::Many(pieces) => pieces.last_mut().expect("at least two pieces"),
+        };
+        if last.len() == 0 {
+            *last = piece;
+        } else if !last.extend(&piece) {
+            match &mut self.0 {
+                Rope::One(last) => self.0 = Rope::Many(vec![last.clone(), piece]),
+                Rope::Many(pieces) => pieces.push(piece),
+            }
+        }
+    }
+}
+
+impl Default for Payload {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl PartialEq for Payload {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Rope::One(one), Rope::One(another)) if one.is_same(another) => true,
+            _ => self.len() == other.len() && self.to_vec() == other.to_vec(),
+        }
+    }
+}
+
+impl Eq for Payload {}
+
+impl Piece {
+    fn len(&self) -> u32 {
+        match self {
+            Self::Stream { len, .. } | Self::Literal { len, .. } => *len,
+        }
+    }
+
+    fn slice(&self, from: u32, len: u32) -> Self {
+        match self {
+            Self::Stream { offset, seed, .. } => Self::Stream {
+                offset: offset + u64::from(from),
+                seed: *seed,
+                len,
+            },
+            Self::Literal { bytes, start, .. } => Self::Literal {
+                bytes: Arc::clone(bytes),
+                start: start + from,
+                len,
+            },
+        }
+    }
+
+    /// Takes in the piece that follows; whether it could.
+    fn extend(&mut self, next: &Self) -> bool {
+        match (self, next) {
+            (
+                Self::Stream { offset, seed, len },
+                Self::Stream {
+                    offset: next_offset,
+                    seed: next_seed,
+                    len: next_len,
+                },
+            ) if seed == next_seed && *offset + u64::from(*len) == *next_offset => {
+                match len.checked_add(*next_len) {
+                    Some(sum) => *len = sum,
+                    None => return false,
+                }
+                true
+            }
+            (
+                Self::Literal { bytes, start, len },
+                Self::Literal {
+                    bytes: next_bytes,
+                    start: next_start,
+                    len: next_len,
+                },
+            ) if Arc::ptr_eq(bytes, next_bytes) && *start + *len == *next_start => {
+                *len += next_len;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether both show the same place of the same stream or memory.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Stream { offset, seed, len },
+                Self::Stream {
+                    offset: other_offset,
+                    seed: other_seed,
+                    len: other_len,
+                },
+            ) => (offset, seed, len) == (other_offset, other_seed, other_len),
+            (
+                Self::Literal { bytes, start, len },
+                Self::Literal {
+                    bytes: other_bytes,
+                    start: other_start,
+                    len: other_len,
+                },
+            ) => Arc::ptr_eq(bytes, other_bytes) && (start, len) == (other_start, other_len),
+            _ => false,
+        }
+    }
+
+    fn for_each_chunk(&self, take: &mut impl FnMut(&[u8])) {
+        match self {
+            Self::Stream { offset, seed, len } => {
+                let mut chunk = [0; STREAM_CHUNK_LEN];
+                for done in (0..*len).step_by(STREAM_CHUNK_LEN) {
+                    let chunk = &mut chunk[..STREAM_CHUNK_LEN.min((len - done) as usize)];
+                    fill_from_stream(*seed, offset + u64::from(done), chunk);
+                    take(chunk);
+                }
+            }
+            Self::Literal { bytes, start, len } => {
+                take(&bytes[*start as usize..(*start + *len) as usize]);
+            }
+        }
+    }
+}
+
+/// Writes the bytes from `offset` of the stream with that seed to `to`.
+fn fill_from_stream(seed: u32, mut offset: u64, to: &mut [u8]) {
+    let mut rest = to;
+    while !rest.is_empty() {
+        let word = stream_word(seed, offset / 8).to_le_bytes();
+        let word = &word[(offset % 8) as usize..];
+        let len = word.len().min(rest.len());
+        rest[..len].copy_from_slice(&word[..len]);
+        offset += len as u64;
+        rest = &mut rest[len..];
+    }
+}
+
+/// Eight bytes of a stream: the output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+fn stream_word(seed: u32, index: u64) -> u64 {
+    let counter = index.wrapping_add(u64::from(seed) << 32);
+    let mut word = counter.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn payload() -> impl Strategy<Value = Payload> {
+        let stream = (any::<u32>(), 0..1_000_000u64, 0..40u32)
+            .prop_map(|(seed, offset, len)| Payload::stream(seed, offset, len));
+        let literal = proptest::collection::vec(any::<u8>(), 0..40).prop_map(Payload::literal);
+        proptest::collection::vec(prop_oneof![stream, literal], 0..5).prop_map(|parts| {
+            let mut whole = Payload::EMPTY;
+            parts.into_iter().for_each(|part| whole.append(part));
+            whole
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn slices_show_the_same_bytes(whole in payload(), from in 0..200u32, len in 0..200u32) {
+            let from = from.min(whole.len());
+            let to = (from + len).min(whole.len());
+            let bytes = whole.to_vec();
+            prop_assert_eq!(whole.slice(from..to).to_vec(), &bytes[from as usize..to as usize]);
+            prop_assert_eq!(&Payload::literal(bytes), &whole);
+        }
+
+        #[test]
+        fn parts_put_together_again_are_the_whole(whole in payload(), at in 0..200u32) {
+            let at = at.min(whole.len());
+            let mut parts = whole.slice(0..at);
+            parts.append(whole.slice(at..whole.len()));
+            prop_assert_eq!(&parts, &whole);
+            prop_assert_eq!(parts.pieces().len(), whole.pieces().len());
+        }
+    }
+
+    #[test]
+    fn a_payload_is_small() {
+        assert!(size_of::<Payload>() <= 32);
+    }
+}

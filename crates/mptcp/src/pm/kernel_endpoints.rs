@@ -1,0 +1,590 @@
+//! `kernel_endpoints`: what the in-kernel path manager of mainline Linux does, as read in 6.12 to 6.18, for our own engine.
+//!
+//! On the kernel back-end the kernel does it itself. It follows no interface and no IP address: once started, an endpoint is not
+//! used again by a connection, whatever becomes of its subflow. Not modelled are endpoints that change during a connection, those
+//! with a port, the peer's wish not to be joined at its initial address (flag C of MP_CAPABLE), and an acceptor that waits with
+//! its next announcement for the echo of the last.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use super::subflows::Subflows;
+use super::{
+    AddressId, AddressPair, Command, Connection, Event, FourTuple, Nanos, Parameters, PathManager,
+    Role,
+};
+
+/// Flags of an endpoint, the bits of the kernel's `MPTCP_PM_ADDR_FLAG_*`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndpointFlags(u32);
+
+impl EndpointFlags {
+    /// It is announced to peers.
+    pub const SIGNAL: Self = Self(1 << 0);
+    /// A subflow is opened from it to the peer's initial address.
+    pub const SUBFLOW: Self = Self(1 << 1);
+    /// Its subflows are backup ones.
+    pub const BACKUP: Self = Self(1 << 2);
+    /// Subflows are opened from it to all of the peer's addresses.
+    pub const FULLMESH: Self = Self(1 << 3);
+    /// The kernel made it itself, for a source address that was in no endpoint.
+    pub const IMPLICIT: Self = Self(1 << 4);
+    /// It is the source for one address that the peer announces.
+    pub const LAMINAR: Self = Self(1 << 5);
+
+    const NAMED: [(Self, &'static str); 6] = [
+        (Self::SIGNAL, "signal"),
+        (Self::SUBFLOW, "subflow"),
+        (Self::BACKUP, "backup"),
+        (Self::FULLMESH, "fullmesh"),
+        (Self::IMPLICIT, "implicit"),
+        (Self::LAMINAR, "laminar"),
+    ];
+
+    /// From the kernel's bits, if a program may ask for them.
+    ///
+    /// # Errors
+    ///
+    /// Unknown bits, `implicit`, and `fullmesh` together with `signal` are refused, as the kernel does.
+    pub fn from_bits(bits: u32) -> Result<Self, InvalidFlags> {
+        let (flags, all) = (
+            Self(bits),
+            Self::NAMED.iter().map(|(flag, _)| flag.0).sum::<u32>(),
+        );
+        if bits & !all != 0 {
+            return Err(InvalidFlags::Unknown(bits & !all));
+        }
+        if flags.has(Self::IMPLICIT) {
+            return Err(InvalidFlags::Implicit);
+        }
+        if flags.has(Self::SIGNAL) && flags.has(Self::FULLMESH) {
+            return Err(InvalidFlags::SignalFullmesh);
+        }
+        Ok(flags)
+    }
+
+    /// Whether those of `other` are all set.
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The names of those bits that have one, the lowest first.
+    pub fn names_of(bits: u32) -> impl Iterator<Item = &'static str> {
+        let named = Self::NAMED.into_iter();
+        named.filter_map(move |(flag, name)| Self(bits).has(flag).then_some(name))
+    }
+}
+
+impl std::ops::BitOr for EndpointFlags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Why flags are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidFlags {
+    /// These bits have no meaning.
+    Unknown(u32),
+    /// Only the kernel sets `implicit`.
+    Implicit,
+    /// `signal` and `fullmesh` exclude each other.
+    SignalFullmesh,
+}
+
+impl fmt::Display for InvalidFlags {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(bits) => {
+                write!(
+                    formatter,
+                    "endpoint flags {bits:#x} are unknown; known are bits 0 to 5"
+                )
+            }
+            Self::Implicit => formatter.write_str("endpoint flag implicit is the kernel's own"),
+            Self::SignalFullmesh => {
+                formatter.write_str("endpoint flags signal and fullmesh exclude each other")
+            }
+        }
+    }
+}
+
+impl std::error::Error for InvalidFlags {}
+
+/// An endpoint of a host; its ID is its place in the list, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Its address.
+    pub address: IpAddr,
+    /// What it is for.
+    pub flags: EndpointFlags,
+}
+
+/// Limits of a host for each connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Further subflows, whoever opens them.
+    pub subflows: usize,
+    /// Announced addresses that are connected to.
+    pub add_addr_accepted: usize,
+}
+
+impl Default for Limits {
+    /// The most that the kernel takes; its own defaults, 2 and 0, are too few for most experiments.
+    fn default() -> Self {
+        Self {
+            subflows: 8,
+            add_addr_accepted: 8,
+        }
+    }
+}
+
+/// An endpoint in one connection.
+#[derive(Clone, Copy, Debug)]
+struct Local {
+    id: AddressId,
+    endpoint: Endpoint,
+    /// Whether it has had its subflow or its announcement.
+    is_used: bool,
+}
+
+impl Local {
+    fn has(&self, flag: EndpointFlags) -> bool {
+        self.endpoint.flags.has(flag)
+    }
+}
+
+/// The in-kernel path manager for one connection.
+#[derive(Clone, Debug)]
+pub struct KernelEndpoints {
+    role: Role,
+    initial: FourTuple,
+    pairs: Vec<AddressPair>,
+    limits: Limits,
+    locals: Vec<Local>,
+    subflows: Subflows,
+    /// Further subflows that are opening or there.
+    further: usize,
+    opening: BTreeSet<AddressPair>,
+    /// Addresses of the peer that were connected to when it announced them, by ID.
+    accepted: BTreeMap<AddressId, IpAddr>,
+}
+
+impl KernelEndpoints {
+    /// For a new connection. Without given endpoints there are those of the further addresses in its pairs: `subflow` on the
+    /// opener's side, `signal` on the acceptor's, so that subnets that have nothing in common join too.
+    pub fn new(connection: &Connection, parameters: &Parameters) -> Self {
+        let endpoints = parameters.endpoints.clone();
+        let endpoints = endpoints.unwrap_or_else(|| endpoints_of(connection));
+        let mut connection = connection.clone();
+        let backup = endpoints
+            .iter()
+            .filter(|one| one.flags.has(EndpointFlags::BACKUP));
+        connection.backup.extend(backup.map(|one| one.address));
+        let initial = connection.initial.local.ip();
+        let locals = (1..).zip(endpoints).map(|(id, endpoint)| Local {
+            id: if endpoint.address == initial { 0 } else { id },
+            endpoint,
+            is_used: endpoint.address == initial,
+        });
+        Self {
+            role: connection.role,
+            initial: connection.initial,
+            limits: parameters.limits,
+            locals: locals.collect(),
+            subflows: Subflows::new(&connection),
+            pairs: connection.pairs,
+            further: 0,
+            opening: BTreeSet::new(),
+            accepted: BTreeMap::new(),
+        }
+    }
+
+    fn established(&mut self, commands: &mut Vec<Command>) {
+        let unused = self.locals.iter_mut().filter(|one| !one.is_used);
+        for local in unused.filter(|one| one.has(EndpointFlags::SIGNAL)) {
+            // One that opens a subflow as well is used up by that.
+            local.is_used = !local.has(EndpointFlags::SUBFLOW);
+            let (id, address) = (local.id, local.endpoint.address);
+            commands.push(Command::Announce { id, address });
+        }
+        self.open_next(commands);
+    }
+
+    /// From endpoints that were not used yet, as many as the limit allows.
+    fn open_next(&mut self, commands: &mut Vec<Command>) {
+        if self.role == Role::Acceptor {
+            return;
+        }
+        for index in 0..self.locals.len() {
+            let local = self.locals[index];
+            let address = local.endpoint.address;
+            let is_alike = address.is_ipv4() == self.initial.remote.is_ipv4();
+            if local.is_used || !local.has(EndpointFlags::SUBFLOW) || !is_alike {
+                continue;
+            }
+            if self.further >= self.limits.subflows {
+                return;
+            }
+            self.locals[index].is_used = true;
+            for remote in self.remotes_for(&local) {
+                self.open(address, local.id, remote, commands);
+            }
+        }
+    }
+
+    /// The peer's initial address, or all that there are subflows to.
+    fn remotes_for(&self, local: &Local) -> Vec<SocketAddr> {
+        let mut remotes = vec![self.initial.remote];
+        if local.has(EndpointFlags::FULLMESH) {
+            let others = self.subflows.remotes();
+            remotes.extend(others.filter(|remote| remote.ip() != self.initial.remote.ip()));
+        }
+        remotes
+    }
+
+    fn open(
+        &mut self,
+        local: IpAddr,
+        local_id: AddressId,
+        remote: SocketAddr,
+        commands: &mut Vec<Command>,
+    ) {
+        let pair = AddressPair {
+            local,
+            remote: remote.ip(),
+        };
+        if self.further < self.limits.subflows {
+            self.further += 1;
+            self.opening.insert(pair);
+            commands.push(Command::OpenSubflow {
+                local,
+                local_id,
+                remote,
+                backup: self.subflows.is_backup(local),
+                via: Vec::new(),
+            });
+        }
+    }
+
+    /// The peer has another address: it is connected to, unless it is already or a limit is reached.
+    fn announced(&mut self, id: AddressId, remote: SocketAddr, commands: &mut Vec<Command>) {
+        let is_full = self.accepted.len() >= self.limits.add_addr_accepted
+            || self.further >= self.limits.subflows;
+        if self.role == Role::Acceptor || self.is_connected_to(remote.ip()) || is_full {
+            return;
+        }
+        let before = self.further;
+        for (local, local_id) in self.locals_for(remote.ip()) {
+            self.open(local, local_id, remote, commands);
+        }
+        if id != 0 && self.further > before {
+            self.accepted.insert(id, remote.ip());
+        }
+    }
+
+    /// Whether there is a subflow to that address, or one is opening.
+    fn is_connected_to(&self, remote: IpAddr) -> bool {
+        let mut present = self.subflows.remotes();
+        let mut opening = self.opening.iter();
+        present.any(|end| end.ip() == remote) || opening.any(|pair| pair.remote == remote)
+    }
+
+    /// Where subflows to an announced address come from: all `fullmesh` endpoints, or the next `laminar` one, or, if there are
+    /// none of these, what routing says.
+    fn locals_for(&mut self, remote: IpAddr) -> Vec<(IpAddr, AddressId)> {
+        let any = |flag| self.locals.iter().any(|one| one.has(flag));
+        let is_alike = |one: &Local| one.endpoint.address.is_ipv4() == remote.is_ipv4();
+        if any(EndpointFlags::FULLMESH) {
+            let meshed = self
+                .locals
+                .iter()
+                .filter(|one| one.has(EndpointFlags::FULLMESH));
+            let meshed = meshed.filter(|one| is_alike(one));
+            return meshed.map(|one| (one.endpoint.address, one.id)).collect();
+        }
+        if any(EndpointFlags::LAMINAR) {
+            let mut laminar = self
+                .locals
+                .iter_mut()
+                .filter(|one| one.has(EndpointFlags::LAMINAR));
+            let next = laminar.find(|one| !one.is_used && is_alike(one));
+            return next.map_or(Vec::new(), |one| {
+                one.is_used = true;
+                vec![(one.endpoint.address, one.id)]
+            });
+        }
+        vec![self.route_to(remote)]
+    }
+
+    /// The source address that routing picks, with its ID. One without endpoint gets the next free one, as an implicit endpoint.
+    fn route_to(&mut self, remote: IpAddr) -> (IpAddr, AddressId) {
+        let routed = self.pairs.iter().find(|pair| pair.remote == remote);
+        let address = routed.map_or(self.initial.local.ip(), |pair| pair.local);
+        if address == self.initial.local.ip() {
+            return (address, 0);
+        }
+        let known = self
+            .locals
+            .iter()
+            .find(|one| one.endpoint.address == address);
+        let id = known
+            .map(|one| one.id)
+            .unwrap_or_else(|| self.add_implicit(address));
+        (address, id)
+    }
+
+    fn add_implicit(&mut self, address: IpAddr) -> AddressId {
+        let id = AddressId::try_from(self.locals.len() + 1).unwrap_or(AddressId::MAX);
+        self.locals.push(Local {
+            id,
+            endpoint: Endpoint {
+                address,
+                flags: EndpointFlags::IMPLICIT,
+            },
+            is_used: true,
+        });
+        id
+    }
+
+    /// Beyond the limit the acceptor has none.
+    fn joined(&mut self, subflow: FourTuple, commands: &mut Vec<Command>) {
+        self.opening.remove(&subflow.pair());
+        if self.role == Role::Acceptor {
+            self.further += 1;
+            if self.further > self.limits.subflows {
+                commands.push(Command::CloseSubflow { subflow });
+            }
+        }
+    }
+
+    /// There is room for the next endpoint; the one that failed is not tried again.
+    fn closed(&mut self, pair: AddressPair, commands: &mut Vec<Command>) {
+        self.opening.remove(&pair);
+        self.further = self.further.saturating_sub(1);
+        self.open_next(commands);
+    }
+}
+
+fn endpoints_of(connection: &Connection) -> Vec<Endpoint> {
+    let flags = match connection.role {
+        Role::Opener => EndpointFlags::SUBFLOW,
+        Role::Acceptor => EndpointFlags::SIGNAL,
+    };
+    let mut endpoints: Vec<Endpoint> = Vec::new();
+    for address in connection.pairs.iter().map(|pair| pair.local) {
+        let is_known = endpoints.iter().any(|one| one.address == address);
+        if address != connection.initial.local.ip() && !is_known {
+            endpoints.push(Endpoint { address, flags });
+        }
+    }
+    endpoints
+}
+
+impl PathManager for KernelEndpoints {
+    fn handle(&mut self, _now: Nanos, event: &Event, commands: &mut Vec<Command>) {
+        self.subflows.handle(event, commands);
+        match *event {
+            Event::Established => self.established(commands),
+            Event::Announced { id, address, port } => {
+                let port = port.unwrap_or(self.initial.remote.port());
+                self.announced(id, SocketAddr::new(address, port), commands);
+            }
+            Event::Removed { id } => {
+                self.accepted.remove(&id);
+            }
+            Event::SubflowEstablished { subflow, .. } => self.joined(subflow, commands),
+            Event::SubflowClosed { subflow } if subflow != self.initial => {
+                self.closed(subflow.pair(), commands);
+            }
+            Event::OpenFailed { pair } => self.closed(pair, commands),
+            Event::SubflowClosed { .. }
+            | Event::AddressUp(_)
+            | Event::AddressDown(_)
+            | Event::Backup { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Side, connection, opened, remote_of, tuple};
+    use super::*;
+
+    fn local(link: u8) -> IpAddr {
+        tuple(link, 0).local.ip()
+    }
+
+    fn endpoint(link: u8, flags: EndpointFlags) -> Endpoint {
+        Endpoint {
+            address: local(link),
+            flags,
+        }
+    }
+
+    fn side(role: Role, endpoints: &[Endpoint], subflows: usize) -> Side {
+        let parameters = Parameters {
+            endpoints: Some(endpoints.to_vec()),
+            limits: Limits {
+                subflows,
+                ..Limits::default()
+            },
+            ..Parameters::default()
+        };
+        Side::new(Box::new(KernelEndpoints::new(
+            &connection(role, 8),
+            &parameters,
+        )))
+    }
+
+    fn established(link: u8) -> Event {
+        Event::SubflowEstablished {
+            subflow: tuple(link, 40_000),
+            local_id: link,
+            remote_id: link,
+        }
+    }
+
+    fn announced(link: u8) -> Event {
+        Event::Announced {
+            id: link,
+            address: remote_of(link).ip(),
+            port: None,
+        }
+    }
+
+    #[test]
+    fn without_endpoints_the_opener_connects_to_the_initial_address_and_the_acceptor_announces() {
+        let policy = |role| KernelEndpoints::new(&connection(role, 3), &Parameters::default());
+        let commands = Side::new(Box::new(policy(Role::Opener))).tell(Event::Established);
+        let expected = [(local(2), 1, remote_of(1)), (local(3), 2, remote_of(1))];
+        assert_eq!(opened(&commands), expected);
+        let commands = Side::new(Box::new(policy(Role::Acceptor))).tell(Event::Established);
+        let announce = |id, link| Command::Announce {
+            id,
+            address: local(link),
+        };
+        assert_eq!(commands, [announce(1, 2), announce(2, 3)]);
+    }
+
+    #[test]
+    fn an_announced_address_is_connected_to_from_where_routing_says() {
+        let mut side = side(Role::Opener, &[endpoint(2, EndpointFlags::SUBFLOW)], 8);
+        side.tell(Event::Established);
+        assert_eq!(
+            opened(&side.tell(announced(2))),
+            [(local(2), 1, remote_of(2))]
+        );
+        assert_eq!(
+            opened(&side.tell(announced(3))),
+            [(local(3), 2, remote_of(3))]
+        );
+        assert_eq!(side.tell(announced(3)), [], "its subflow is opening");
+        side.tell(established(3));
+        assert_eq!(side.tell(announced(3)), [], "it has a subflow");
+    }
+
+    #[test]
+    fn what_failed_makes_room_for_the_next_endpoint_and_is_not_tried_again() {
+        let endpoints = [2, 3].map(|link| endpoint(link, EndpointFlags::SUBFLOW));
+        let mut side = side(Role::Opener, &endpoints, 1);
+        assert_eq!(
+            opened(&side.tell(Event::Established)),
+            [(local(2), 1, remote_of(1))]
+        );
+        let pair = tuple(2, 0).pair();
+        let failed = Event::OpenFailed { pair };
+        assert_eq!(
+            opened(&side.tell(failed.clone())),
+            [(local(3), 2, remote_of(1))]
+        );
+        assert_eq!(side.tell(failed), []);
+    }
+
+    #[test]
+    fn addresses_that_come_and_go_change_nothing() {
+        let mut side = side(Role::Opener, &[endpoint(2, EndpointFlags::SUBFLOW)], 8);
+        side.tell(Event::Established);
+        side.tell(established(2));
+        assert_eq!(side.tell(Event::AddressDown(local(2))), []);
+        let subflow = tuple(2, 40_000);
+        assert_eq!(side.tell(Event::SubflowClosed { subflow }), []);
+        assert_eq!(side.tell(Event::AddressUp(local(2))), []);
+    }
+
+    #[test]
+    fn meshed_endpoints_connect_to_all_that_is_announced() {
+        let flags = EndpointFlags::SUBFLOW | EndpointFlags::FULLMESH;
+        let endpoints = [1, 2].map(|link| endpoint(link, flags));
+        let mut side = side(Role::Opener, &endpoints, 8);
+        assert_eq!(
+            opened(&side.tell(Event::Established)),
+            [(local(2), 2, remote_of(1))]
+        );
+        let expected = [(local(1), 0, remote_of(2)), (local(2), 2, remote_of(2))];
+        assert_eq!(opened(&side.tell(announced(2))), expected);
+    }
+
+    #[test]
+    fn each_laminar_endpoint_serves_one_announced_address() {
+        let endpoints = [2, 3].map(|link| endpoint(link, EndpointFlags::LAMINAR));
+        let mut side = side(Role::Opener, &endpoints, 8);
+        assert_eq!(side.tell(Event::Established), []);
+        assert_eq!(
+            opened(&side.tell(announced(5))),
+            [(local(2), 1, remote_of(5))]
+        );
+        assert_eq!(
+            opened(&side.tell(announced(6))),
+            [(local(3), 2, remote_of(6))]
+        );
+        assert_eq!(side.tell(announced(7)), []);
+    }
+
+    #[test]
+    fn a_removed_address_makes_room_for_another_one() {
+        let parameters = Parameters {
+            endpoints: Some(Vec::new()),
+            limits: Limits {
+                subflows: 8,
+                add_addr_accepted: 1,
+            },
+            ..Parameters::default()
+        };
+        let policy = KernelEndpoints::new(&connection(Role::Opener, 8), &parameters);
+        let mut side = Side::new(Box::new(policy));
+        side.tell(Event::Established);
+        assert_eq!(opened(&side.tell(announced(2))).len(), 1);
+        assert_eq!(side.tell(announced(3)), []);
+        side.tell(Event::Removed { id: 2 });
+        assert_eq!(opened(&side.tell(announced(3))).len(), 1);
+    }
+
+    #[test]
+    fn the_acceptor_closes_what_is_beyond_its_limit() {
+        let mut side = side(Role::Acceptor, &[], 1);
+        side.tell(Event::Established);
+        assert_eq!(side.tell(established(2)), []);
+        let subflow = tuple(3, 40_000);
+        assert_eq!(
+            side.tell(established(3)),
+            [Command::CloseSubflow { subflow }]
+        );
+    }
+
+    #[test]
+    fn backup_endpoints_have_backup_subflows_also_the_initial_one() {
+        let flags = EndpointFlags::SUBFLOW | EndpointFlags::BACKUP;
+        let endpoints = [1, 2].map(|link| endpoint(link, flags));
+        let commands = side(Role::Opener, &endpoints, 8).tell(Event::Established);
+        let (subflow, backup) = (tuple(1, 40_000), true);
+        assert_eq!(commands[0], Command::SetBackup { subflow, backup });
+        assert!(matches!(
+            commands[1],
+            Command::OpenSubflow { backup: true, .. }
+        ));
+    }
+}

@@ -1,0 +1,125 @@
+//! `kernel_default`: the packet scheduler of mainline Linux since 5.19, as read in 6.12.
+//!
+//! It takes the subflow whose queue would be drained first at its pacing rate and fills that queue, beyond the congestion window,
+//! up to the send buffer. So data is bound early, and with all queues empty the first subflow is taken, however slow.
+
+use super::per_subflow::PerSubflow;
+use super::{Decision, Reason, Scheduler, SubflowView, View};
+
+/// Bytes that go to a subflow before the next decision: `MPTCP_SEND_BURST_SIZE`, a packet of 64 KiB without the headers of IPv6,
+/// TCP and its largest options.
+pub const BURST_BYTES: u64 = (1 << 16) - 20 - 40 - 40 - 8;
+
+/// Missed intervals of all busy subflows above which a backup one repeats data.
+const MISSED_BEFORE_BACKUP: u32 = 1;
+
+/// The time to drain a queue, in seconds times 2^32, rounded down as in the kernel; `None` while the rate is unknown.
+pub fn linger_q32(queued_bytes: u32, pacing_rate: u64) -> Option<u64> {
+    (u64::from(queued_bytes) << 32).checked_div(pacing_rate)
+}
+
+/// The average pacing rate after a burst: weighed by the bytes queued before and by those of the burst.
+pub fn average_pacing(average: u64, queued_bytes: u32, pacing_rate: u64, burst_bytes: u64) -> u64 {
+    let queued = u128::from(queued_bytes);
+    let sum = u128::from(average) * queued + u128::from(pacing_rate) * u128::from(burst_bytes);
+    let bytes = queued + u128::from(burst_bytes);
+    u64::try_from(sum.checked_div(bytes).unwrap_or(u128::from(average))).unwrap_or(u64::MAX)
+}
+
+/// The subflow that would be drained first, the oldest of equal ones; backup ones if no regular one is available. `averages` are
+/// the average pacing rates.
+pub fn least_linger(subflows: &[SubflowView], averages: &[u64]) -> Option<usize> {
+    let is_regular = |subflow: &SubflowView| subflow.is_available() && !subflow.is_backup;
+    let takes_backups = !subflows.iter().any(is_regular);
+    let lingers = subflows.iter().zip(averages).enumerate();
+    let lingers = lingers.filter_map(|(index, (subflow, &average))| {
+        let counts = subflow.is_available() && subflow.is_backup == takes_backups;
+        let linger = linger_q32(subflow.unacked_bytes, average).filter(|_| counts)?;
+        Some((linger, index))
+    });
+    lingers.min().map(|(_, index)| index)
+}
+
+/// The subflow that repeats data when the connection's timer has expired: the first regular one with nothing of its own to send
+/// or repeat, or such a backup one if nothing moves on all others.
+fn repeats(subflows: &[SubflowView]) -> Option<usize> {
+    let usable = || {
+        subflows
+            .iter()
+            .enumerate()
+            .filter(|(_, subflow)| subflow.is_usable)
+    };
+    let idle = |is_backup: bool| {
+        let found = usable()
+            .find(|(_, subflow)| subflow.unacked_bytes == 0 && subflow.is_backup == is_backup);
+        found.map(|(index, _)| index)
+    };
+    let mut busy = usable().filter(|(_, subflow)| subflow.unacked_bytes > 0);
+    idle(false).or_else(|| {
+        let is_stuck = busy.all(|(_, subflow)| subflow.missed_intervals > MISSED_BEFORE_BACKUP);
+        idle(true).filter(|_| is_stuck)
+    })
+}
+
+/// See [`least_linger`].
+#[derive(Clone, Debug, Default)]
+pub struct KernelDefault {
+    averages: PerSubflow<u64>,
+}
+
+impl KernelDefault {
+    fn push(&mut self, view: &View<'_>) -> Decision {
+        let averages = self.averages.of(view.subflows);
+        for (average, subflow) in averages.iter_mut().zip(view.subflows) {
+            if *average == 0 {
+                *average = subflow.pacing_rate as u64;
+            }
+        }
+        let Some(index) = least_linger(view.subflows, averages) else {
+            return Decision::Wait;
+        };
+        let subflow = &view.subflows[index];
+        let burst = burst(view);
+        let bytes = burst
+            .min(view.head.len)
+            .min(u64::from(subflow.buffer_left_bytes()));
+        if bytes == 0 {
+            return Decision::Wait;
+        }
+        let (queued, rate) = (subflow.unacked_bytes, subflow.pacing_rate as u64);
+        averages[index] = average_pacing(averages[index], queued, rate, burst);
+        assign(index, bytes)
+    }
+}
+
+fn burst(view: &View<'_>) -> u64 {
+    match view.reason {
+        Reason::NewData => BURST_BYTES.min(view.window_left_bytes()),
+        _ => BURST_BYTES,
+    }
+}
+
+fn repeat(view: &View<'_>) -> Decision {
+    repeats(view.subflows).map_or(Decision::Wait, |index| {
+        let left = u64::from(view.subflows[index].buffer_left_bytes());
+        match view.head.len.min(BURST_BYTES).min(left) {
+            0 => Decision::Wait,
+            bytes => assign(index, bytes),
+        }
+    })
+}
+
+fn assign(subflow: usize, bytes: u64) -> Decision {
+    let bytes = u32::try_from(bytes).expect("a burst is below 64 KiB");
+    Decision::Assign { subflow, bytes }
+}
+
+impl Scheduler for KernelDefault {
+    fn next(&mut self, view: &View<'_>) -> Decision {
+        match view.reason {
+            Reason::NewData | Reason::Reinject => self.push(view),
+            Reason::MetaTimeout => repeat(view),
+            Reason::WindowBlocked | Reason::BufferBlocked | Reason::NothingNew => Decision::Wait,
+        }
+    }
+}

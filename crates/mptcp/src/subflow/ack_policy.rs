@@ -1,0 +1,85 @@
+//! When acknowledgments are sent (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2).
+
+use crate::time::{MILLISECOND, Nanos};
+
+/// The least time between two answers to segments that are not acceptable and bring nothing (RFC 5961, section 7; Linux's
+/// tcp_invalid_ratelimit).
+const CHALLENGE_INTERVAL: Nanos = 500 * MILLISECOND;
+
+/// How urgent an acknowledgment is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Due {
+    /// None is due.
+    #[default]
+    Nothing,
+    /// With the next data, or when the timer expires.
+    Delayed,
+    /// At once, on data or alone.
+    Now,
+    /// At once and as a segment of its own, because of what its options say.
+    Alone,
+}
+
+/// The policy and its state.
+#[derive(Clone, Debug)]
+pub(super) struct AckPolicy {
+    pub due: Due,
+    unacknowledged_bytes: u32,
+    /// The longest payload so far: a full-sized segment of the peer.
+    largest_bytes: u32,
+    quick_acks: u32,
+    quick_acks_left: u32,
+    last_data_at: Option<Nanos>,
+    last_challenge_at: Option<Nanos>,
+}
+
+impl AckPolicy {
+    pub fn new(quick_acks: u32) -> Self {
+        Self {
+            due: Due::Nothing,
+            unacknowledged_bytes: 0,
+            largest_bytes: 0,
+            quick_acks,
+            quick_acks_left: quick_acks,
+            last_data_at: None,
+            last_challenge_at: None,
+        }
+    }
+
+    pub fn ask(&mut self, due: Due) {
+        self.due = self.due.max(due);
+    }
+
+    /// Data came in order. More than a full-sized segment is acknowledged at once; so is one after a pause of a timeout.
+    pub fn data_in_order(&mut self, now: Nanos, bytes: u32, rto: Nanos) {
+        if self.last_data_at.is_some_and(|last| now - last > rto) {
+            self.quick_acks_left = self.quick_acks;
+        }
+        self.last_data_at = Some(now);
+        self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes);
+        let is_quick = self.quick_acks_left > 0;
+        self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
+        self.largest_bytes = self.largest_bytes.max(bytes);
+        let is_more = self.unacknowledged_bytes > self.largest_bytes;
+        self.ask(if is_quick || is_more {
+            Due::Now
+        } else {
+            Due::Delayed
+        });
+    }
+
+    /// A segment that acknowledges was sent.
+    pub fn sent(&mut self) {
+        self.due = Due::Nothing;
+        self.unacknowledged_bytes = 0;
+    }
+
+    /// A challenge acknowledgment, or one for a segment that brings nothing; not too often.
+    pub fn challenge(&mut self, now: Nanos) {
+        let last = self.last_challenge_at;
+        if last.is_none_or(|last| now - last >= CHALLENGE_INTERVAL) {
+            self.last_challenge_at = Some(now);
+            self.ask(Due::Now);
+        }
+    }
+}

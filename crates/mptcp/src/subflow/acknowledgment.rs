@@ -1,0 +1,302 @@
+//! What an acknowledgment does at the sender (RFC 9293, section 3.10.7.4, fifth check).
+
+use super::delivery_rate::Delivery;
+use super::recovery::Phase;
+use super::timers::Timer;
+use super::{Arrival, Control, Subflow};
+use crate::cc::{Acked, DeliveryRate};
+use crate::seq::SeqNr;
+use crate::time::Nanos;
+use crate::wire::{Flags, MptcpOption, SackBlock, Segment};
+
+/// What is known of an acknowledgment.
+struct News {
+    advanced: bool,
+    /// Bytes that left the network.
+    delivered: u32,
+    rtt: Option<Nanos>,
+    rate: Option<DeliveryRate>,
+    /// A duplicate was reported.
+    has_dsack: bool,
+    /// It brought nothing at all.
+    is_duplicate: bool,
+}
+
+impl Subflow {
+    /// Whether the acknowledgment can be one of ours (RFC 9293, section 3.10.7.4; RFC 5961, section 5); else it is answered.
+    pub(super) fn is_ack_valid(&mut self, now: Nanos, segment: &Segment) -> bool {
+        let oldest = self.una - self.peer_window.largest;
+        let is_valid = segment.ack.is_at_or_before(self.nxt) && segment.ack.is_at_or_after(oldest);
+        if !is_valid {
+            self.acks.challenge(now);
+        }
+        is_valid
+    }
+
+    /// A valid acknowledgment.
+    pub(super) fn handle_ack(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        control: &mut Control<'_>,
+        arrival: &mut Arrival,
+    ) {
+        self.probes_unanswered = 0;
+        if segment.ack.is_before(self.una) {
+            return;
+        }
+        self.flight.take_newly_lost();
+        let usage_before = self.cwnd_usage.is_window_limited(control.window());
+        let news = self.take_news(now, segment, arrival);
+        self.report_to(control.window_mut());
+        self.judge_probe(now, news.has_dsack, news.is_duplicate, control);
+        if self
+            .recovery
+            .was_spurious(segment.ack, self.timestamps.echo(segment))
+        {
+            self.undo(now, control);
+        }
+        let is_marked = self.ecn.is_echo(segment.flags);
+        self.follow_recovery(now, &news, is_marked, control);
+        self.adapt_window(now, &news, usage_before, control);
+        self.rearm(now, news.advanced);
+        self.report_to(control.window_mut());
+    }
+
+    fn take_news(&mut self, now: Nanos, segment: &Segment, arrival: &mut Arrival) -> News {
+        let window_before = self.peer_window.bytes;
+        self.peer_window.update(segment, self.una);
+        if self.peer_window.bytes > window_before {
+            self.timers.cancel(Timer::Persist);
+            self.persist_backoff = 0;
+        }
+        let has_dsack = self.take_duplicate_report(segment);
+        let una_before = self.una;
+        let delivery = self.take_delivery(now, segment);
+        let advanced = self.una != una_before;
+        arrival.acked = advanced;
+        let rtt = self.measure(now, segment, &delivery, advanced);
+        let is_duplicate = !advanced
+            && delivery.bytes == 0
+            && !has_dsack
+            && self.peer_window.bytes == window_before
+            && is_bare(segment);
+        let delivered = self.count_delivered(is_duplicate, advanced, delivery.bytes);
+        let rate = delivery.newest.and_then(|newest| {
+            let min_rtt = self.rtt.min();
+            self.deliveries
+                .delivered(now, delivery.bytes, &newest, min_rtt)
+        });
+        News {
+            advanced,
+            delivered,
+            rtt,
+            rate,
+            has_dsack,
+            is_duplicate,
+        }
+    }
+
+    /// A first block below the acknowledgment or within the second reports a duplicate (RFC 2883, section 4). More of them than
+    /// were sent again are the network's own.
+    fn take_duplicate_report(&mut self, segment: &Segment) -> bool {
+        let Some(block) = duplicate_report(segment).filter(|_| self.has_sack) else {
+            return false;
+        };
+        let len = block.end.distance_from(block.start).max(0) as u32;
+        let segments = len.div_ceil(self.segment_bytes()).max(1);
+        let reported = self.counters.spurious_retransmissions + u64::from(segments);
+        if reported > self.counters.retransmitted_segments {
+            return true;
+        }
+        self.counters.spurious_retransmissions = reported;
+        self.recovery.duplicate_reported(block.end, segments);
+        if self.recovery.probe.is_none() {
+            self.rack.duplicate_reported(self.nxt);
+        }
+        true
+    }
+
+    /// Removes and marks what arrived, and tells RACK.
+    fn take_delivery(&mut self, now: Nanos, segment: &Segment) -> Delivery {
+        let mut delivery = Delivery::default();
+        let min_rtt = self.rtt.min().unwrap_or(0);
+        let rack = &mut self.rack;
+        let mut take = |record: &super::flight::Record, is_selective: bool| {
+            rack.delivered(now, record, min_rtt);
+            delivery.add(record, is_selective);
+        };
+        self.flight
+            .acknowledge(segment.ack, |record| take(record, false));
+        if self.has_sack {
+            for block in &segment.options.sack {
+                if is_block_valid(block, segment.ack, self.nxt) {
+                    self.flight.report(*block, |record| take(record, true));
+                }
+            }
+        }
+        self.advance(segment.ack);
+        delivery
+    }
+
+    fn advance(&mut self, ack: SeqNr) {
+        let acked = ack.distance_from(self.una) as u32;
+        self.una = ack;
+        self.rack.acknowledged(ack);
+        let fin = u32::from(acked > 0 && self.is_fin_acked());
+        self.counters.acked_bytes += u64::from(acked - fin);
+        if acked > 0 {
+            (self.backoff, self.persist_backoff) = (0, 0);
+        }
+    }
+
+    /// The round-trip time, and what the timeout makes of it. Timestamps measure only where Karn's rule forbids (RFC 6298,
+    /// section 3).
+    fn measure(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        delivery: &Delivery,
+        advanced: bool,
+    ) -> Option<Nanos> {
+        if let Some((first, last)) = delivery.round_trips(now) {
+            self.rtt.sample(first, self.una, self.nxt);
+            self.rtt.note_min(last);
+            return Some(last);
+        }
+        if let Some(echo) = self.timestamps.echo(segment).filter(|_| advanced) {
+            self.sample_rtt_of_echo(now, echo);
+        }
+        None
+    }
+
+    /// Bytes that left the network. Without SACK a duplicate tells of one segment (RFC 9937, section 6), and what was told so is
+    /// not counted again when it is acknowledged.
+    fn count_delivered(&mut self, is_duplicate: bool, advanced: bool, acked: u32) -> u32 {
+        let mss = self.segment_bytes();
+        let duplicates = &mut self.recovery.duplicate_acks;
+        if self.has_sack {
+            return acked;
+        }
+        if is_duplicate && (*duplicates as usize) < self.flight.segments() {
+            *duplicates += 1;
+            return mss;
+        }
+        if !advanced {
+            return 0;
+        }
+        let told = duplicates.saturating_mul(mss);
+        *duplicates = match self.recovery.phase {
+            Phase::FastRecovery => duplicates.saturating_sub(acked.div_ceil(mss).saturating_sub(1)),
+            _ => 0,
+        };
+        acked.saturating_sub(told).max(mss.min(acked))
+    }
+
+    fn follow_recovery(
+        &mut self,
+        now: Nanos,
+        news: &News,
+        is_marked: bool,
+        control: &mut Control<'_>,
+    ) {
+        let is_lost = self.detect_losses(now, news.advanced);
+        self.end_phase(now, control);
+        if is_lost {
+            self.loss_detected(now, control);
+        } else if is_marked {
+            self.congestion_marked(now, control);
+        }
+    }
+
+    /// Looks for losses; whether any were found.
+    pub(super) fn detect_losses(&mut self, now: Nanos, advanced: bool) -> bool {
+        if self.uses_rack() {
+            return self.detect_losses_by_time(now);
+        }
+        if self.has_sack {
+            let mss = self.segment_bytes();
+            return self.flight.sacked_segments() > 0 && self.flight.detect_losses_by_count(mss);
+        }
+        self.detect_losses_by_duplicates(advanced)
+    }
+
+    /// RACK, and its timer (RFC 8985, sections 6.2 and 6.3).
+    pub(super) fn detect_losses_by_time(&mut self, now: Nanos) -> bool {
+        let window = self.reordering_window();
+        let (is_lost, next) = self.flight.detect_losses(now, &self.rack, window);
+        match next {
+            Some(at) => self.timers.arm(Timer::Reordering, at),
+            None => self.timers.cancel(Timer::Reordering),
+        }
+        is_lost
+    }
+
+    fn adapt_window(
+        &mut self,
+        now: Nanos,
+        news: &News,
+        is_window_limited: bool,
+        control: &mut Control<'_>,
+    ) {
+        self.report_to(control.window_mut());
+        if news.delivered == 0 {
+            return;
+        }
+        control.window_mut().acked_since_loss_bytes += u64::from(news.delivered);
+        let lost_bytes = self.flight.take_newly_lost();
+        if self.recovery.is_reducing() && !control.owns_window() {
+            let is_safe = news.advanced && lost_bytes == 0;
+            self.reduce_proportionally(control, news.delivered, is_safe);
+            return;
+        }
+        let acked = Acked {
+            bytes: news.delivered,
+            lost_bytes,
+            rtt: news.rtt,
+            is_window_limited,
+            delivery_rate: news.rate,
+            delivered_bytes: self.deliveries.bytes(),
+        };
+        control.acked(now, &acked);
+    }
+
+    /// The timers after an acknowledgment (RFC 6298, sections 5.2 and 5.3).
+    fn rearm(&mut self, now: Nanos, advanced: bool) {
+        if self.flight.is_empty() {
+            self.timers.cancel(Timer::Retransmission);
+            self.timers.cancel(Timer::Reordering);
+        } else if advanced {
+            let at = now + self.rtt.rto();
+            self.timers.arm(Timer::Retransmission, at);
+        }
+        if advanced || self.flight.sacked_segments() > 0 {
+            self.arm_loss_probe(now);
+        }
+    }
+}
+
+/// Whether a segment is nothing but an acknowledgment; options of MPTCP other than DSS make it more (RFC 8684, section 3.3.5).
+fn is_bare(segment: &Segment) -> bool {
+    let is_dss = |option: &MptcpOption| matches!(option, MptcpOption::Dss(_));
+    segment.payload.is_empty()
+        && !segment.flags.contains(Flags::FIN)
+        && segment.options.mptcp.iter().all(is_dss)
+}
+
+fn duplicate_report(segment: &Segment) -> Option<SackBlock> {
+    let mut blocks = segment.options.sack.iter();
+    let first = *blocks.next()?;
+    let is_within = |outer: &SackBlock| {
+        first.start.is_at_or_after(outer.start) && first.end.is_at_or_before(outer.end)
+    };
+    let is_report = first.end.is_at_or_before(segment.ack) || blocks.next().is_some_and(is_within);
+    is_report.then_some(first)
+}
+
+/// A block that lies within what was sent and not acknowledged.
+fn is_block_valid(block: &SackBlock, ack: SeqNr, nxt: SeqNr) -> bool {
+    block.start.is_before(block.end)
+        && block.start.is_at_or_after(ack)
+        && block.end.is_at_or_before(nxt)
+}

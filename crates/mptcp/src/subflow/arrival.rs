@@ -1,0 +1,222 @@
+//! A segment arrives (RFC 9293, section 3.10.7.4).
+
+use super::ack_policy::Due;
+use super::reassembly::{Placed, Reassembly};
+use super::timers::Timer;
+use super::{Arrival, CloseReason, Control, State, Subflow};
+use crate::time::Nanos;
+use crate::wire::{Ecn, Flags, Segment};
+
+impl Subflow {
+    pub(super) fn arrives(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        ecn: Ecn,
+        control: &mut Control<'_>,
+        arrival: &mut Arrival,
+    ) {
+        match self.state {
+            State::Closed => {}
+            State::SynSent => self.arrives_in_syn_sent(now, segment, control, arrival),
+            _ => self.arrives_synchronized(now, segment, ecn, control, arrival),
+        }
+    }
+
+    fn arrives_synchronized(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        ecn: Ecn,
+        control: &mut Control<'_>,
+        arrival: &mut Arrival,
+    ) {
+        if self.state == State::SynReceived && self.is_peers_syn(segment) {
+            self.arrives_again(now, segment, control, arrival);
+            return;
+        }
+        if !self.is_acceptable(now, segment) {
+            self.answer_unacceptable(now, segment);
+            return;
+        }
+        if segment.flags.contains(Flags::RST) {
+            self.handle_reset(now, segment);
+            return;
+        }
+        if segment.flags.contains(Flags::SYN) {
+            // RFC 5961, section 4.
+            self.acks.challenge(now);
+            return;
+        }
+        if segment.flags.contains(Flags::ACK) {
+            self.handle_acceptable(now, segment, ecn, control, arrival);
+        }
+    }
+
+    /// The SYN again, which our SYN/ACK did not reach, or the SYN/ACK of a peer who opened at the same time (section 3.5).
+    fn arrives_again(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        control: &mut Control<'_>,
+        arrival: &mut Arrival,
+    ) {
+        if !segment.flags.contains(Flags::ACK) {
+            self.handshake.is_due = true;
+        } else if segment.ack == self.nxt {
+            arrival.is_acceptable = true;
+            self.last_received_at = now;
+            self.establish(now, segment, control, arrival);
+            self.acks.ask(Due::Now);
+        }
+    }
+
+    /// First check: the numbers lie in the window, and the timestamp is not old. An acknowledgment at the very end of the
+    /// window is taken, too: its sender has filled the window with data, of which some was lost.
+    fn is_acceptable(&self, now: Nanos, segment: &Segment) -> bool {
+        let Some(received) = &self.received else {
+            return false;
+        };
+        let (next, edge) = (received.next(), self.receive_window.edge());
+        let starts = segment.seq.is_at_or_after(next) && segment.seq.is_at_or_before(edge);
+        let ends = segment.end().is_after(next) && segment.end().is_at_or_before(edge);
+        (starts || ends) && self.timestamps.admits(now, segment)
+    }
+
+    /// A duplicate is acknowledged at once, so that its sender learns what is here; what brings nothing is answered seldom.
+    fn answer_unacceptable(&mut self, now: Nanos, segment: &Segment) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        if segment.seq_len() == 0 {
+            self.acks.challenge(now);
+            return;
+        }
+        if let Some(received) = &mut self.received {
+            received.note_old(segment.seq, segment.end());
+        }
+        self.acks.ask(Due::Now);
+        if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
+            self.timers
+                .arm(Timer::TimeWait, now + self.config.time_wait);
+        }
+    }
+
+    /// Second check (RFC 5961, section 3): only the number that is expected next resets.
+    fn handle_reset(&mut self, now: Nanos, segment: &Segment) {
+        if self.received.as_ref().map(Reassembly::next) == Some(segment.seq) {
+            self.end(match self.state {
+                State::SynReceived => CloseReason::Refused,
+                _ => CloseReason::Reset,
+            });
+        } else {
+            self.acks.challenge(now);
+        }
+    }
+
+    /// Fifth check and after: the segment is taken.
+    fn handle_acceptable(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        ecn: Ecn,
+        control: &mut Control<'_>,
+        arrival: &mut Arrival,
+    ) {
+        if self.state == State::SynReceived && segment.ack != self.nxt {
+            self.reset_reply = Some(segment.ack);
+            return;
+        }
+        if !self.is_ack_valid(now, segment) {
+            return;
+        }
+        arrival.is_acceptable = true;
+        self.last_received_at = now;
+        self.timestamps.update(now, segment);
+        if self.state == State::SynReceived {
+            self.establish(now, segment, control, arrival);
+        }
+        self.handle_ack(now, segment, control, arrival);
+        self.fin_acknowledged(now);
+        self.take_payload(now, segment, ecn, arrival);
+        self.take_fin(now, segment, arrival);
+    }
+
+    fn fin_acknowledged(&mut self, now: Nanos) {
+        if !self.is_fin_acked() {
+            return;
+        }
+        match self.state {
+            State::FinWait1 => self.state = State::FinWait2,
+            State::Closing => self.wait_for_the_last(now),
+            State::LastAck => self.end(CloseReason::Finished),
+            _ => {}
+        }
+    }
+
+    /// Seventh check: the data, in the states in which the peer has not sent its FIN.
+    fn take_payload(&mut self, now: Nanos, segment: &Segment, ecn: Ecn, arrival: &mut Arrival) {
+        let is_open = matches!(
+            self.state,
+            State::Established | State::FinWait1 | State::FinWait2
+        );
+        let Some(received) = self.received.as_mut().filter(|_| is_open) else {
+            return;
+        };
+        if segment.payload.is_empty() {
+            return;
+        }
+        let before = received.next();
+        let placed = received.insert(segment.seq, &segment.payload, self.receive_window.edge());
+        let taken = received.next().distance_from(before) as u32;
+        arrival.has_data = received.has_readable();
+        self.counters.received_bytes += u64::from(taken);
+        self.ecn.data_received(ecn, segment.flags);
+        match placed {
+            Placed::InOrder => self.acks.data_in_order(now, taken, self.rtt.rto()),
+            Placed::InHole | Placed::OutOfOrder | Placed::Nowhere => self.acks.ask(Due::Now),
+        }
+        if self.acks.due == Due::Delayed && !self.timers.is_armed(Timer::DelayedAck) {
+            let at = now + self.config.delayed_ack;
+            self.timers.arm(Timer::DelayedAck, at);
+        }
+    }
+
+    /// Eighth check: the FIN, now or when the data before it has come.
+    fn take_fin(&mut self, now: Nanos, segment: &Segment, arrival: &mut Arrival) {
+        let Some(received) = &mut self.received else {
+            return;
+        };
+        let fin = segment.seq + segment.payload.len();
+        let is_in_window = fin.is_at_or_before(self.receive_window.edge());
+        if segment.flags.contains(Flags::FIN) && is_in_window {
+            received.fin_received(fin);
+        }
+        if !received.take_fin() {
+            return;
+        }
+        arrival.fin = true;
+        self.acks.ask(Due::Now);
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => self.wait_for_the_last(now),
+            _ => {}
+        }
+    }
+
+    /// TIME-WAIT.
+    fn wait_for_the_last(&mut self, now: Nanos) {
+        self.state = State::TimeWait;
+        self.timers.cancel_all();
+        self.timers
+            .arm(Timer::TimeWait, now + self.config.time_wait);
+    }
+
+    /// The subflow ends; what it did not bring across stays readable in its queues.
+    pub(super) fn end(&mut self, reason: CloseReason) {
+        self.state = State::Closed;
+        self.closed = Some(reason);
+        self.timers.cancel_all();
+    }
+}

@@ -1,0 +1,78 @@
+//! The congestion control as a subflow sees it: the controller of the connection, and which window is its own.
+
+use crate::cc::{Acked, Congestion, CongestionControl, Context, Window};
+use crate::time::Nanos;
+
+/// The controller, the windows of all subflows, and the number of this one.
+#[derive(Debug)]
+pub struct Control<'a> {
+    cc: &'a mut dyn CongestionControl,
+    windows: &'a mut [Window],
+    which: usize,
+}
+
+impl<'a> Control<'a> {
+    /// For the subflow with the window `windows[which]`.
+    pub fn new(cc: &'a mut dyn CongestionControl, windows: &'a mut [Window], which: usize) -> Self {
+        Self { cc, windows, which }
+    }
+
+    /// The window of the subflow.
+    pub fn window(&self) -> &Window {
+        &self.windows[self.which]
+    }
+
+    /// The same, to be changed by the engine.
+    pub fn window_mut(&mut self) -> &mut Window {
+        &mut self.windows[self.which]
+    }
+
+    /// See [`CongestionControl::acked`].
+    pub fn acked(&mut self, now: Nanos, acked: &Acked) {
+        self.cc
+            .acked(&mut Context::new(now, self.windows, self.which), acked);
+    }
+
+    /// See [`CongestionControl::congestion`]. What was acknowledged between losses is counted here.
+    pub fn congestion(&mut self, now: Nanos, congestion: Congestion) {
+        let window = self.window_mut();
+        window.acked_between_losses_bytes = std::mem::take(&mut window.acked_since_loss_bytes);
+        let mut context = Context::new(now, self.windows, self.which);
+        self.cc.congestion(&mut context, congestion);
+    }
+
+    /// See [`CongestionControl::segment_sent`].
+    pub fn segment_sent(&mut self, now: Nanos, bytes: u32) {
+        let mut context = Context::new(now, self.windows, self.which);
+        self.cc.segment_sent(&mut context, bytes);
+    }
+
+    /// See [`CongestionControl::recovery_exited`].
+    pub fn recovery_exited(&mut self, now: Nanos) {
+        let mut context = Context::new(now, self.windows, self.which);
+        self.cc.recovery_exited(&mut context);
+    }
+
+    /// See [`CongestionControl::undone`].
+    pub fn undone(&mut self, now: Nanos) {
+        let mut context = Context::new(now, self.windows, self.which);
+        self.cc.undone(&mut context);
+    }
+
+    /// See [`CongestionControl::restarted_after_idle`].
+    pub fn restarted_after_idle(&mut self, now: Nanos, idle: Nanos) {
+        let mut context = Context::new(now, self.windows, self.which);
+        self.cc.restarted_after_idle(&mut context, idle);
+    }
+
+    /// See [`CongestionControl::owns_window`].
+    pub fn owns_window(&self) -> bool {
+        self.cc.owns_window()
+    }
+
+    /// See [`CongestionControl::pacing_rate`].
+    pub fn pacing_rate(&mut self, now: Nanos) -> Option<f64> {
+        self.cc
+            .pacing_rate(&Context::new(now, self.windows, self.which))
+    }
+}

@@ -1,0 +1,40 @@
+//! Whether the congestion window is in use (RFC 7661, section 4.1), by Linux's rule.
+
+use crate::cc::Window;
+use crate::seq::SeqNr;
+
+/// What was used of the window in the last flight.
+#[derive(Clone, Debug)]
+pub(super) struct CwndUsage {
+    is_limited: bool,
+    most_outstanding_bytes: u32,
+    /// The flight ends when this is acknowledged.
+    flight_end: SeqNr,
+}
+
+impl CwndUsage {
+    pub fn new(iss: SeqNr) -> Self {
+        Self {
+            is_limited: false,
+            most_outstanding_bytes: 0,
+            flight_end: iss,
+        }
+    }
+
+    /// Something was sent, or could not be because the window is full (`is_limited`).
+    pub fn note(&mut self, is_limited: bool, outstanding_bytes: u32, una: SeqNr, nxt: SeqNr) {
+        let is_new_flight = una.is_at_or_after(self.flight_end);
+        let is_more = !self.is_limited && outstanding_bytes > self.most_outstanding_bytes;
+        if is_new_flight || is_limited || is_more {
+            self.is_limited = is_limited;
+            self.most_outstanding_bytes = outstanding_bytes;
+            self.flight_end = nxt;
+        }
+    }
+
+    /// Whether the window may grow; in slow start, if half of it was used.
+    pub fn is_window_limited(&self, window: &Window) -> bool {
+        let used = f64::from(self.most_outstanding_bytes);
+        self.is_limited || (window.in_slow_start() && window.cwnd_bytes < 2.0 * used)
+    }
+}

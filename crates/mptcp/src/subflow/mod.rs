@@ -1,0 +1,564 @@
+//! One TCP connection (RFC 9293): a subflow of a Multipath TCP connection, or all of a plain one.
+//!
+//! The connection above decides which data a subflow carries and which MPTCP options its segments have; the subflow brings the
+//! bytes across. It numbers data by two numbers: its own sequence number, and where the bytes belong in the stream of the
+//! connection, which it only remembers.
+//!
+//! The order of calls: [`Subflow::handle_segment`] or [`Subflow::handle_timeout`] when there is reason to, after each of them
+//! [`Subflow::poll_transmit`] until it has nothing, then [`Subflow::poll_timeout`]. Who lets several segments arrive before it
+//! polls gets one acknowledgment for them all, and the peer counts fewer duplicates.
+
+mod ack_policy;
+mod acknowledgment;
+mod arrival;
+mod config;
+mod control;
+mod cwnd_usage;
+mod delivery_rate;
+mod ecn;
+mod flight;
+mod handshake;
+mod options;
+mod pacing;
+pub mod prr;
+pub mod rack;
+mod reassembly;
+mod recovery;
+pub mod rtt;
+pub mod sack;
+mod send_queue;
+mod timeout;
+mod timers;
+mod timestamps;
+pub mod tlp;
+mod transmit;
+mod windows;
+
+pub use config::{Config, Keepalive, RtoConfig, RtoEstimator, SynRetries};
+pub use control::Control;
+pub use options::{NoOptions, Options, Outgoing, SegmentKind};
+
+use ack_policy::{AckPolicy, Due};
+use cwnd_usage::CwndUsage;
+use delivery_rate::Deliveries;
+use ecn::EcnState;
+use flight::Flight;
+use handshake::{Handshake, TIMESTAMPS_LEN};
+use pacing::Pacing;
+use rack::Rack;
+use reassembly::Reassembly;
+use recovery::{Phase, Recovery};
+use rtt::Rtt;
+use send_queue::SendQueue;
+use timers::{Timer, Timers};
+use timestamps::TimestampState;
+use transmit::Output;
+use windows::{PeerWindow, ReceiveWindow};
+
+use crate::cc::Window;
+use crate::payload::Payload;
+use crate::seq::SeqNr;
+use crate::time::Nanos;
+use crate::wire::{Ecn, Flags, ResetReason, Segment};
+
+/// States of a TCP connection (RFC 9293, section 3.3.2). LISTEN and CLOSED have no subflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Our SYN is sent or to be sent.
+    SynSent,
+    /// Both SYNs are there, and ours is not acknowledged.
+    SynReceived,
+    /// Data flows.
+    Established,
+    /// We closed.
+    FinWait1,
+    /// We closed, and the peer knows.
+    FinWait2,
+    /// The peer closed.
+    CloseWait,
+    /// Both closed at once, and the peer does not know it of us.
+    Closing,
+    /// The peer closed, then we.
+    LastAck,
+    /// Both closed; late segments may come.
+    TimeWait,
+    /// It is over.
+    Closed,
+}
+
+/// Why a subflow ended before both sides had closed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// Both sides closed it.
+    Finished,
+    /// The peer reset it.
+    Reset,
+    /// The peer refused it: a reset answered the SYN.
+    Refused,
+    /// The peer answered no more.
+    TimedOut,
+    /// [`Subflow::abort`].
+    Aborted,
+}
+
+/// What a segment brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// It belonged to the window (RFC 9293, section 3.10.7.4) and was taken; only then do its MPTCP options count.
+    pub is_acceptable: bool,
+    /// The handshake is complete with it.
+    pub established: bool,
+    /// There is data to [`Subflow::read`].
+    pub has_data: bool,
+    /// The peer's FIN is next, after all data that can be read.
+    pub fin: bool,
+    /// Data was newly acknowledged, so that there is room in the send buffer.
+    pub acked: bool,
+    /// The subflow ended with it.
+    pub closed: Option<CloseReason>,
+}
+
+/// Data of the stream that a subflow carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where it starts in the stream, in bytes.
+    pub offset: u64,
+    /// The bytes.
+    pub payload: Payload,
+}
+
+/// What happened on a subflow since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Payload sent for the first time, in bytes.
+    pub sent_bytes: u64,
+    /// Payload acknowledged, in bytes.
+    pub acked_bytes: u64,
+    /// Payload sent again, in bytes.
+    pub retransmitted_bytes: u64,
+    /// Segments sent again.
+    pub retransmitted_segments: u64,
+    /// Retransmissions that the peer reported as needless (DSACK), in segments.
+    pub spurious_retransmissions: u64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u64,
+    /// Payload received in order, in bytes.
+    pub received_bytes: u64,
+    /// Segments sent, all.
+    pub sent_segments: u64,
+    /// Segments received, all.
+    pub received_segments: u64,
+}
+
+impl Counters {
+    /// Adds those of another subflow.
+    pub fn add(&mut self, other: &Self) {
+        self.sent_bytes += other.sent_bytes;
+        self.acked_bytes += other.acked_bytes;
+        self.retransmitted_bytes += other.retransmitted_bytes;
+        self.retransmitted_segments += other.retransmitted_segments;
+        self.spurious_retransmissions += other.spurious_retransmissions;
+        self.timeouts += other.timeouts;
+        self.received_bytes += other.received_bytes;
+        self.sent_segments += other.sent_segments;
+        self.received_segments += other.received_segments;
+    }
+}
+
+impl Chunk {
+    /// The first byte of the stream after it.
+    pub fn end(&self) -> u64 {
+        self.offset + u64::from(self.payload.len())
+    }
+}
+
+/// Our FIN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Fin {
+    #[default]
+    None,
+    Queued,
+    Sent,
+}
+
+/// A TCP connection.
+#[derive(Debug)]
+pub struct Subflow {
+    config: Config,
+    state: State,
+    closed: Option<CloseReason>,
+    /// Ours and the peer's.
+    ports: (u16, u16),
+    counters: Counters,
+    timers: Timers,
+    handshake: Handshake,
+
+    // What SYNs negotiated.
+    has_sack: bool,
+    has_window_scale: bool,
+    timestamps: TimestampState,
+    ecn: EcnState,
+    /// Bytes beyond the headers of IP and TCP without options, by both sides' MSS options.
+    mss: u16,
+    /// Bytes of it that MPTCP options take in data segments.
+    reserved: u32,
+
+    // What we send.
+    iss: SeqNr,
+    /// SND.UNA.
+    una: SeqNr,
+    /// SND.NXT.
+    nxt: SeqNr,
+    queue: SendQueue,
+    flight: Flight,
+    fin: Fin,
+    peer_window: PeerWindow,
+    pacing: Pacing,
+    cwnd_usage: CwndUsage,
+    last_sent_at: Nanos,
+
+    // What tells of losses, and repairs them.
+    rtt: Rtt,
+    rack: Rack,
+    deliveries: Deliveries,
+    recovery: Recovery,
+    /// Expiries of the retransmission timer in a row.
+    backoff: u32,
+    /// Expiries of the persist timer in a row.
+    persist_backoff: u32,
+    probes_unanswered: u32,
+
+    // What is to be sent whatever the windows say.
+    forced_retransmission: bool,
+    loss_probe_due: bool,
+    /// A segment that makes the peer answer: for a window, or a sign of life.
+    probe_due: bool,
+    /// Less than a full-sized segment may go, because the persist timer expired.
+    sends_what_fits: bool,
+    reset_due: bool,
+    /// A reset for an impossible acknowledgment, which is its number.
+    reset_reply: Option<SeqNr>,
+
+    // What we receive.
+    received: Option<Reassembly>,
+    receive_window: ReceiveWindow,
+    acks: AckPolicy,
+    last_received_at: Nanos,
+}
+
+impl Subflow {
+    /// Opens: the first [`Subflow::poll_transmit`] gives the SYN.
+    pub fn connect(
+        now: Nanos,
+        config: Config,
+        local_port: u16,
+        remote_port: u16,
+        iss: SeqNr,
+    ) -> Self {
+        Self::new(now, config, State::SynSent, (local_port, remote_port), iss)
+    }
+
+    /// Answers a SYN: the first [`Subflow::poll_transmit`] gives the SYN/ACK.
+    pub fn accept(now: Nanos, config: Config, syn: &Segment, iss: SeqNr) -> Self {
+        let ports = (syn.destination_port, syn.source_port);
+        let mut subflow = Self::new(now, config, State::SynReceived, ports, iss);
+        subflow.negotiate(now, syn);
+        subflow.peer_window.set(syn);
+        subflow
+    }
+
+    fn new(now: Nanos, config: Config, state: State, ports: (u16, u16), iss: SeqNr) -> Self {
+        Self {
+            state,
+            closed: None,
+            ports,
+            counters: Counters::default(),
+            timers: Timers::default(),
+            handshake: Handshake::default(),
+            has_sack: false,
+            has_window_scale: false,
+            timestamps: TimestampState::default(),
+            ecn: EcnState::default(),
+            mss: config.mss_bytes,
+            reserved: 0,
+            iss,
+            una: iss,
+            nxt: iss + 1,
+            queue: SendQueue::default(),
+            flight: Flight::default(),
+            fin: Fin::default(),
+            peer_window: PeerWindow::default(),
+            pacing: Pacing::default(),
+            cwnd_usage: CwndUsage::new(iss),
+            last_sent_at: now,
+            rtt: Rtt::new(config.rto, iss),
+            rack: Rack::new(iss),
+            deliveries: Deliveries::default(),
+            recovery: Recovery::new(iss),
+            backoff: 0,
+            persist_backoff: 0,
+            probes_unanswered: 0,
+            forced_retransmission: false,
+            loss_probe_due: false,
+            probe_due: false,
+            sends_what_fits: false,
+            reset_due: false,
+            reset_reply: None,
+            received: None,
+            receive_window: ReceiveWindow::default(),
+            acks: AckPolicy::new(config.quick_acks),
+            last_received_at: now,
+            config,
+        }
+    }
+
+    /// A segment of this connection arrived, in a packet with that ECN field.
+    pub fn handle_segment(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        ecn: Ecn,
+        control: &mut Control<'_>,
+    ) -> Arrival {
+        let mut arrival = Arrival::default();
+        let before = self.closed;
+        self.counters.received_segments += 1;
+        self.arrives(now, segment, ecn, control, &mut arrival);
+        arrival.closed = self.closed.filter(|_| before.is_none());
+        arrival
+    }
+
+    /// What is due at `now`; the subflow may have ended ([`Subflow::closed`]).
+    pub fn handle_timeout(&mut self, now: Nanos, control: &mut Control<'_>) {
+        while let Some(timer) = self.timers.take_expired(now) {
+            self.expired(now, timer, control);
+        }
+        self.report_to(control.window_mut());
+    }
+
+    /// Data for the end of the queue. It is ignored after [`Subflow::close`].
+    pub fn push(&mut self, chunk: Chunk) {
+        if self.fin == Fin::None {
+            self.queue.push(chunk);
+        }
+    }
+
+    /// A FIN after all that is queued. One that waits for the answer to its SYN is given up.
+    pub fn close(&mut self) {
+        if self.state == State::SynSent {
+            self.end(CloseReason::Aborted);
+        } else if self.fin == Fin::None {
+            self.fin = Fin::Queued;
+        }
+    }
+
+    /// A RST; with the reason in MP_TCPRST if the connection's options say so.
+    pub fn abort(&mut self) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.reset_due = !matches!(self.state, State::SynSent | State::TimeWait);
+        self.end(CloseReason::Aborted);
+    }
+
+    /// An acknowledgment is to be sent at once, with whatever options the connection has to send.
+    pub fn send_ack(&mut self) {
+        self.acks.ask(Due::Alone);
+    }
+
+    /// Bytes of MPTCP options that a data segment will have; they come out of its payload.
+    pub fn reserve_options(&mut self, bytes: u32, window: &mut Window) {
+        self.reserved = bytes.next_multiple_of(4);
+        window.mss_bytes = self.segment_bytes();
+        // A window of one small segment would hold no larger one.
+        window.cwnd_bytes = window.cwnd_bytes.max(f64::from(window.mss_bytes));
+    }
+
+    /// The next segment, if there is one to be sent now. `receive_window_bytes` is what the connection can take beyond what it
+    /// has acknowledged; scaling may offer up to 2^shift - 1 bytes more, because rounding does not move the window back.
+    pub fn poll_transmit(
+        &mut self,
+        now: Nanos,
+        receive_window_bytes: u64,
+        control: &mut Control<'_>,
+        options: &mut dyn Options,
+    ) -> Option<Segment> {
+        self.transmit(&mut Output {
+            now,
+            available: receive_window_bytes,
+            control,
+            options,
+        })
+    }
+
+    /// The ECN field of the packet for the segment that [`Subflow::poll_transmit`] gave last.
+    pub fn transmit_ecn(&self) -> Ecn {
+        self.ecn.last_sent
+    }
+
+    /// When [`Subflow::handle_timeout`] is to be called, or, if it paces, [`Subflow::poll_transmit`].
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        self.timers.next()
+    }
+
+    /// Data in order: the number of its first byte relative to the peer's initial sequence number (1 is the first), and the
+    /// bytes.
+    pub fn read(&mut self) -> Option<(u32, Payload)> {
+        self.received.as_mut()?.read()
+    }
+
+    /// The state.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Why it ended, if it has.
+    pub fn closed(&self) -> Option<CloseReason> {
+        self.closed
+    }
+
+    /// Whether a reset is still to be sent, though it has ended.
+    pub fn owes_reset(&self) -> bool {
+        self.reset_due
+    }
+
+    /// Bytes assigned and not yet sent.
+    pub fn queued_bytes(&self) -> u32 {
+        self.queue.bytes()
+    }
+
+    /// Bytes sent or assigned and not yet acknowledged.
+    pub fn unacked_bytes(&self) -> u32 {
+        self.flight.outstanding_bytes() + self.queue.bytes()
+    }
+
+    /// Data sent and not acknowledged, oldest first.
+    pub fn unacked(&self) -> impl Iterator<Item = &Chunk> {
+        let chunks = self.flight.records().map(|record| &record.chunk);
+        chunks.filter(|chunk| !chunk.payload.is_empty())
+    }
+
+    /// Data assigned and not sent, oldest first.
+    pub fn queued(&self) -> impl Iterator<Item = &Chunk> {
+        self.queue.chunks()
+    }
+
+    /// The most that [`Subflow::unacked_bytes`] is to become: twice the window, as Linux lets the send buffer follow it
+    /// (`tcp_sndbuf_expand`), within what the configuration allows.
+    pub fn buffer_bytes(&self, window: &Window) -> u32 {
+        let least = 2 * self.config.initial_window_segments * window.mss_bytes;
+        let twice_cwnd = (2.0 * window.cwnd_bytes) as u32;
+        twice_cwnd.max(least).min(self.config.send_buffer_bytes)
+    }
+
+    /// The window that the peer told last, in bytes.
+    pub fn send_window_bytes(&self) -> u32 {
+        self.peer_window.bytes
+    }
+
+    /// The window that we told last, in bytes beyond what was received then or since.
+    pub fn offered_window_bytes(&self) -> u32 {
+        let next = self.received.as_ref().map(Reassembly::next);
+        next.map_or(0, |next| self.receive_window.remaining(next))
+    }
+
+    /// The window that it starts with.
+    pub fn initial_window(&self) -> Window {
+        let mss = self.segment_bytes();
+        Window::new(mss, self.config.initial_window_segments * mss)
+    }
+
+    /// Takes back what was assigned and never sent.
+    pub fn take_queue(&mut self) -> Vec<Chunk> {
+        self.queue.take_all()
+    }
+
+    /// When the last acceptable segment came.
+    pub fn last_received_at(&self) -> Nanos {
+        self.last_received_at
+    }
+
+    /// Retransmission timeouts in a row, without an acknowledgment between them.
+    pub fn backoff(&self) -> u32 {
+        self.backoff
+    }
+
+    /// When the retransmission timer expires, if it runs.
+    pub fn retransmission_at(&self) -> Option<Nanos> {
+        self.timers.deadline(Timer::Retransmission)
+    }
+
+    /// The retransmission timeout, without back-off.
+    pub fn rto(&self) -> Nanos {
+        self.rtt.rto()
+    }
+
+    /// The variation of the round-trip time, as the estimator counts it.
+    pub fn rttvar(&self) -> Nanos {
+        self.rtt.rttvar()
+    }
+
+    /// Bytes per second at which it sends, or would (sk_pacing_rate of Linux).
+    pub fn pacing_rate(&self, window: &Window) -> f64 {
+        self.pacing.rate(window)
+    }
+
+    /// Whether it repairs what a timeout left.
+    pub fn in_loss(&self) -> bool {
+        self.recovery.phase == Phase::Loss
+    }
+
+    /// Initial sequence numbers: ours and the peer's.
+    pub fn initial_seqs(&self) -> (SeqNr, Option<SeqNr>) {
+        (self.iss, self.received.as_ref().map(Reassembly::irs))
+    }
+
+    /// Numbers, relative to the initial one, that the peer has acknowledged.
+    pub fn acked_seq(&self) -> u32 {
+        self.una.distance_from(self.iss) as u32
+    }
+
+    /// What happened since it began.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Bytes received out of order that wait in the subflow.
+    pub fn out_of_order_bytes(&self) -> u32 {
+        let received = self.received.as_ref();
+        received.map_or(0, Reassembly::out_of_order_bytes)
+    }
+
+    /// Bytes of payload in a full-sized segment.
+    fn segment_bytes(&self) -> u32 {
+        let timestamps = u32::from(self.timestamps.enabled) * TIMESTAMPS_LEN;
+        u32::from(self.mss)
+            .saturating_sub(timestamps + self.reserved)
+            .max(1)
+    }
+
+    fn is_fin_acked(&self) -> bool {
+        self.fin == Fin::Sent && self.una == self.nxt
+    }
+
+    fn syn_ecn_flags(&mut self, is_answer: bool) -> Flags {
+        if is_answer && self.ecn.enabled {
+            Flags::ECE
+        } else if !is_answer && self.config.ecn && self.handshake.transmissions == 0 {
+            EcnState::OFFER
+        } else {
+            Flags::NONE
+        }
+    }
+
+    /// Brings the window's view of this subflow up to date.
+    fn report_to(&self, window: &mut Window) {
+        window.srtt = self.rtt.srtt();
+        window.min_rtt = self.rtt.min();
+        window.in_flight_bytes = self.pipe_bytes();
+        window.in_recovery = self.recovery.phase != Phase::Open;
+    }
+}
+
+/// Why [`Subflow::abort`] was called, for MP_TCPRST.
+pub type AbortReason = ResetReason;

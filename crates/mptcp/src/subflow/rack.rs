@@ -1,0 +1,128 @@
+//! RACK: a segment is lost if one sent sufficiently later was delivered (RFC 8985, section 6).
+
+use super::flight::Record;
+use crate::seq::SeqNr;
+use crate::time::Nanos;
+
+/// Recoveries without a duplicate report after which the window of reordering is small again (RFC 8985, section 6.2).
+const REO_WND_PERSIST: u32 = 16;
+
+/// RACK.reo_wnd (RFC 8985, section 6.2, step 4): a quarter of the smallest round-trip time, `multiplier` times, at most one
+/// smoothed round-trip time.
+pub fn reordering_window(multiplier: u32, min_rtt: Nanos, srtt: Nanos) -> Nanos {
+    (u64::from(multiplier) * (min_rtt / 4)).min(srtt)
+}
+
+/// The number of a transmission. It tells the order in which segments were sent (RACK_sent_after of RFC 8985, section 6.1), also
+/// of those sent at one instant, which sequence numbers do not if one of them is a retransmission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Transmission(u32);
+
+impl Transmission {
+    pub fn next(self) -> Self {
+        Self(self.0.wrapping_add(1))
+    }
+
+    fn is_after(self, other: Self) -> bool {
+        (self.0.wrapping_sub(other.0) as i32) > 0
+    }
+
+    fn later(self, other: Self) -> Self {
+        if self.is_after(other) { self } else { other }
+    }
+}
+
+/// The state of section 5.2 of RFC 8985.
+#[derive(Clone, Debug)]
+pub(super) struct Rack {
+    /// The transmission of the delivered segment that was sent last: RACK.xmit_ts and RACK.end_seq in one number.
+    latest: Option<Transmission>,
+    /// RACK.rtt.
+    pub rtt: Nanos,
+    /// RACK.fack: the highest number that was delivered.
+    fack: SeqNr,
+    /// RACK.reordering_seen.
+    pub reordering_seen: bool,
+    multiplier: u32,
+    persist: u32,
+    /// RACK.dsack_round.
+    dsack_round: Option<SeqNr>,
+}
+
+impl Rack {
+    pub fn new(iss: SeqNr) -> Self {
+        Self {
+            latest: None,
+            rtt: 0,
+            fack: iss,
+            reordering_seen: false,
+            multiplier: 1,
+            persist: REO_WND_PERSIST,
+            dsack_round: None,
+        }
+    }
+
+    /// Steps 1 to 3 of section 6.2 for a segment that was delivered. If it was sent again and came back sooner than ever, the
+    /// first transmission arrived. Timestamps do not tell, as in Linux: a report out of order echoes an older one.
+    pub fn delivered(&mut self, now: Nanos, record: &Record, min_rtt: Nanos) {
+        self.note_order(record);
+        let rtt = now - record.sent.at;
+        if record.was_retransmitted() && rtt < min_rtt {
+            return;
+        }
+        self.rtt = rtt;
+        let latest = self.latest.unwrap_or(record.transmission);
+        self.latest = Some(latest.later(record.transmission));
+    }
+
+    fn note_order(&mut self, record: &Record) {
+        if record.end().is_after(self.fack) {
+            self.fack = record.end();
+        } else if record.end().is_before(self.fack) && !record.was_retransmitted() {
+            self.reordering_seen = true;
+        }
+    }
+
+    /// The peer reported a duplicate (step 4): the window widens once per round trip.
+    pub fn duplicate_reported(&mut self, snd_nxt: SeqNr) {
+        if self.dsack_round.is_none() {
+            self.dsack_round = Some(snd_nxt);
+            self.multiplier += 1;
+            self.persist = REO_WND_PERSIST;
+        }
+    }
+
+    /// The round of a duplicate report ends.
+    pub fn acknowledged(&mut self, ack: SeqNr) {
+        if self.dsack_round.is_some_and(|end| ack.is_at_or_after(end)) {
+            self.dsack_round = None;
+        }
+    }
+
+    /// A recovery ended without a duplicate report.
+    pub fn recovery_exited(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+        if self.persist == 0 {
+            self.multiplier = 1;
+        }
+    }
+
+    /// RACK.reo_wnd as it is now. Without reordering it is zero in recovery, or once DupThresh segments were reported.
+    pub fn window(&self, min_rtt: Nanos, srtt: Nanos, in_recovery_or_dup_thresh: bool) -> Nanos {
+        if !self.reordering_seen && in_recovery_or_dup_thresh {
+            return 0;
+        }
+        reordering_window(self.multiplier, min_rtt, srtt)
+    }
+
+    /// Whether the latest delivered segment was sent after that one.
+    pub fn is_overtaken(&self, record: &Record) -> bool {
+        self.latest
+            .is_some_and(|latest| latest.is_after(record.transmission))
+    }
+
+    /// When that segment counts as lost (section 6.2, step 5).
+    pub fn lost_at(&self, record: &Record, window: Nanos) -> Nanos {
+        record.sent.at + self.rtt + window
+    }
+}

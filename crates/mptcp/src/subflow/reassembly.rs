@@ -1,0 +1,267 @@
+//! What was received: in order, and beyond holes (RFC 9293, section 3.10.7.4; RFC 2018; RFC 2883).
+
+use std::collections::VecDeque;
+
+use crate::payload::Payload;
+use crate::seq::SeqNr;
+use crate::wire::{SackBlock, SackBlocks};
+
+/// Pieces beyond holes that are kept in any case, and one more for so many bytes of window: tiny segments cannot take more
+/// memory than full ones.
+const MIN_PIECES: usize = 256;
+const WINDOW_BYTES_PER_PIECE: usize = 256;
+
+#[derive(Clone, Debug)]
+struct Piece {
+    seq: SeqNr,
+    payload: Payload,
+}
+
+impl Piece {
+    fn end(&self) -> SeqNr {
+        self.seq + self.payload.len()
+    }
+
+    fn cut_front(&mut self, bytes: u32) {
+        self.payload = self.payload.slice(bytes..self.payload.len());
+        self.seq += bytes;
+    }
+}
+
+/// Where a segment's data went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placed {
+    /// In order, with no hole behind it.
+    InOrder,
+    /// In order, and there are or were holes.
+    InHole,
+    /// Beyond a hole.
+    OutOfOrder,
+    /// Nowhere: it was there, or there is no room.
+    Nowhere,
+}
+
+/// Received data.
+#[derive(Clone, Debug)]
+pub(super) struct Reassembly {
+    irs: SeqNr,
+    /// RCV.NXT.
+    next: SeqNr,
+    readable: VecDeque<Piece>,
+    /// Beyond holes: disjoint, in order of their numbers.
+    pieces: VecDeque<Piece>,
+    piece_bytes: u32,
+    /// Blocks to report, the latest first.
+    blocks: SackBlocks,
+    /// A duplicate to report.
+    duplicate: Option<SackBlock>,
+    /// The number of the peer's FIN, when it came.
+    fin: Option<SeqNr>,
+}
+
+impl Reassembly {
+    pub fn new(irs: SeqNr) -> Self {
+        Self {
+            irs,
+            next: irs + 1,
+            readable: VecDeque::new(),
+            pieces: VecDeque::new(),
+            piece_bytes: 0,
+            blocks: SackBlocks::new(),
+            duplicate: None,
+            fin: None,
+        }
+    }
+
+    pub fn irs(&self) -> SeqNr {
+        self.irs
+    }
+
+    pub fn next(&self) -> SeqNr {
+        self.next
+    }
+
+    pub fn out_of_order_bytes(&self) -> u32 {
+        self.piece_bytes
+    }
+
+    pub fn has_readable(&self) -> bool {
+        !self.readable.is_empty()
+    }
+
+    /// Whether an acknowledgment has blocks to report.
+    pub fn has_blocks(&self) -> bool {
+        self.duplicate.is_some() || !self.blocks.is_empty()
+    }
+
+    /// Data in order, by its number relative to the initial one.
+    pub fn read(&mut self) -> Option<(u32, Payload)> {
+        let piece = self.readable.pop_front()?;
+        Some((piece.seq.distance_from(self.irs) as u32, piece.payload))
+    }
+
+    /// Takes data, as far as it lies before `edge`, the end of the window.
+    pub fn insert(&mut self, seq: SeqNr, payload: &Payload, edge: SeqNr) -> Placed {
+        let mut piece = Piece {
+            seq,
+            payload: payload.clone(),
+        };
+        self.cut_to_window(&mut piece, edge);
+        if piece.payload.is_empty() {
+            return Placed::Nowhere;
+        }
+        if piece.seq == self.next && self.pieces.is_empty() {
+            self.append(piece);
+            return Placed::InOrder;
+        }
+        if piece.seq == self.next {
+            self.fill(piece);
+            return Placed::InHole;
+        }
+        self.keep(piece, edge)
+    }
+
+    fn cut_to_window(&mut self, piece: &mut Piece, edge: SeqNr) {
+        let edge = self.fin.map_or(edge, |fin| edge.min(fin));
+        if piece.end().is_after(edge) {
+            let room = edge.distance_from(piece.seq).max(0) as u32;
+            piece.payload = piece.payload.slice(0..room);
+        }
+        let old = self.next.distance_from(piece.seq).max(0) as u32;
+        if old > 0 && !piece.payload.is_empty() {
+            let old = old.min(piece.payload.len());
+            self.note_duplicate(piece.seq, piece.seq + old);
+            piece.cut_front(old);
+        }
+    }
+
+    fn append(&mut self, piece: Piece) {
+        self.next = piece.end();
+        self.readable.push_back(piece);
+    }
+
+    /// Data in order meets pieces that were waiting.
+    fn fill(&mut self, piece: Piece) {
+        self.place(piece);
+        while self
+            .pieces
+            .front()
+            .is_some_and(|first| first.seq == self.next)
+        {
+            let first = self.pieces.pop_front().expect("the first");
+            self.piece_bytes -= first.payload.len();
+            self.append(first);
+        }
+        let next = self.next;
+        self.blocks.retain(|block| block.end.is_after(next));
+    }
+
+    fn keep(&mut self, piece: Piece, edge: SeqNr) -> Placed {
+        let window = edge.distance_from(self.next).max(0) as usize;
+        if self.pieces.len() >= MIN_PIECES + window / WINDOW_BYTES_PER_PIECE {
+            return Placed::Nowhere;
+        }
+        let block = SackBlock {
+            start: piece.seq,
+            end: piece.end(),
+        };
+        let is_new = self.place(piece);
+        self.report(block);
+        if is_new {
+            Placed::OutOfOrder
+        } else {
+            Placed::Nowhere
+        }
+    }
+
+    /// Puts what is missing of a piece between the others; whether anything was.
+    fn place(&mut self, mut piece: Piece) -> bool {
+        let mut any = false;
+        while !piece.payload.is_empty() {
+            let at = self
+                .pieces
+                .partition_point(|other| other.seq.is_at_or_before(piece.seq));
+            let known = at.checked_sub(1).map_or(0, |before| {
+                self.pieces[before].end().distance_from(piece.seq)
+            });
+            if known > 0 {
+                let known = (known as u32).min(piece.payload.len());
+                self.note_duplicate(piece.seq, piece.seq + known);
+                piece.cut_front(known);
+                continue;
+            }
+            self.place_up_to_next(&mut piece, at);
+            any = true;
+        }
+        any
+    }
+
+    /// Puts the part of a piece that ends where `pieces[at]` begins before it.
+    fn place_up_to_next(&mut self, piece: &mut Piece, at: usize) {
+        let len = piece.payload.len();
+        let room = self
+            .pieces
+            .get(at)
+            .map_or(len, |next| next.seq.distance_from(piece.seq) as u32)
+            .min(len);
+        let part = Piece {
+            seq: piece.seq,
+            payload: piece.payload.slice(0..room),
+        };
+        self.piece_bytes += room;
+        self.pieces.insert(at, part);
+        piece.cut_front(room);
+    }
+
+    /// The first duplicate since the last acknowledgment is reported (RFC 2883, section 4).
+    fn note_duplicate(&mut self, start: SeqNr, end: SeqNr) {
+        self.duplicate.get_or_insert(SackBlock { start, end });
+    }
+
+    /// A segment that lies wholly before the window: a duplicate, too.
+    pub fn note_old(&mut self, start: SeqNr, end: SeqNr) {
+        if end.is_after(start) && end.is_at_or_before(self.next) {
+            self.note_duplicate(start, end);
+        }
+    }
+
+    /// The block with the latest data comes first; those that it touches become part of it (RFC 2018, section 4).
+    fn report(&mut self, mut block: SackBlock) {
+        self.blocks.retain(|other| {
+            let touches =
+                other.start.is_at_or_before(block.end) && other.end.is_at_or_after(block.start);
+            if touches {
+                block.start = block.start.min(other.start);
+                block.end = block.end.max(other.end);
+            }
+            !touches
+        });
+        if self.blocks.is_full() {
+            self.blocks.pop();
+        }
+        self.blocks.insert(0, block);
+    }
+
+    /// Blocks for an acknowledgment, at most `limit`; the duplicate is reported once.
+    pub fn take_blocks(&mut self, limit: usize) -> SackBlocks {
+        let duplicate = self.duplicate.take();
+        let all = duplicate.into_iter().chain(self.blocks.iter().copied());
+        all.take(limit.min(SackBlocks::new().capacity())).collect()
+    }
+
+    /// The peer's FIN has that number.
+    pub fn fin_received(&mut self, seq: SeqNr) {
+        if self.fin.is_none() && seq.is_at_or_after(self.next) {
+            self.fin = Some(seq);
+        }
+    }
+
+    /// Goes beyond the FIN if all data before it is there; whether it did.
+    pub fn take_fin(&mut self) -> bool {
+        let is_next = self.fin == Some(self.next);
+        if is_next {
+            self.next += 1;
+        }
+        is_next
+    }
+}

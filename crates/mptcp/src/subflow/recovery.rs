@@ -1,0 +1,354 @@
+//! What a loss, a mark or a timeout does to the window and to what is in flight (RFC 5681, 6582, 6675, 8985, 9937), and how it
+//! is undone when it was a mistake (RFC 3522, 4015).
+
+use super::prr::Prr;
+use super::timers::Timer;
+use super::tlp::{self, Probe, Verdict};
+use super::{Control, Subflow, timestamps};
+use crate::cc::{Congestion, Window};
+use crate::seq::SeqNr;
+use crate::time::Nanos;
+
+/// What the window is doing, besides growing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing.
+    #[default]
+    Open,
+    /// It shrinks because of a mark (CWR of Linux).
+    Reduction,
+    /// It shrinks because of a loss, which is being repaired.
+    FastRecovery,
+    /// It grows again after a timeout, and what was lost is being repaired.
+    Loss,
+}
+
+/// The state of recovery.
+#[derive(Clone, Debug)]
+pub(super) struct Recovery {
+    pub phase: Phase,
+    /// RecoveryPoint: what had been sent when it began (RFC 6675, section 5).
+    point: SeqNr,
+    pub prr: Prr,
+    undo: Option<Undo>,
+    /// A tail loss probe that was sent.
+    pub probe: Option<Probe>,
+    /// Duplicate acknowledgments in a row of a peer without SACK.
+    pub duplicate_acks: u32,
+}
+
+/// What is needed to undo the last reduction.
+#[derive(Clone, Debug)]
+struct Undo {
+    cwnd_bytes: f64,
+    ssthresh_bytes: f64,
+    /// SND.UNA when it began.
+    una: SeqNr,
+    /// The first segment that was sent again: its end, and our clock at that time.
+    first: Option<(SeqNr, u32)>,
+    /// Segments sent again that the peer did not report as duplicates.
+    unreported: u32,
+}
+
+impl Recovery {
+    pub fn new(iss: SeqNr) -> Self {
+        Self {
+            phase: Phase::Open,
+            point: iss,
+            prr: Prr::default(),
+            undo: None,
+            probe: None,
+            duplicate_acks: 0,
+        }
+    }
+
+    /// Whether PRR sets the window.
+    pub fn is_reducing(&self) -> bool {
+        matches!(self.phase, Phase::Reduction | Phase::FastRecovery)
+    }
+
+    /// Whether lost segments are being repaired.
+    pub fn is_repairing(&self) -> bool {
+        matches!(self.phase, Phase::FastRecovery | Phase::Loss)
+    }
+
+    /// Data is sent again.
+    pub fn retransmitted(&mut self, end: SeqNr, clock: u32) {
+        if let Some(undo) = &mut self.undo {
+            undo.first.get_or_insert((end, clock));
+            undo.unreported += 1;
+        }
+    }
+
+    /// The peer reports `segments` that end at `end` as duplicates (RFC 2883).
+    pub fn duplicate_reported(&mut self, end: SeqNr, segments: u32) {
+        if let Some(undo) = self.undo.as_mut().filter(|undo| end.is_after(undo.una)) {
+            undo.unreported = undo.unreported.saturating_sub(segments);
+        }
+    }
+
+    /// Whether the last reduction was a mistake: all that was sent again was reported as duplicate, or the segment sent
+    /// again first was acknowledged with an older timestamp (Eifel detection, RFC 3522).
+    pub fn was_spurious(&self, ack: SeqNr, echo: Option<u32>) -> bool {
+        let Some((undo, (end, clock))) = self
+            .undo
+            .as_ref()
+            .and_then(|undo| Some((undo, undo.first?)))
+        else {
+            return false;
+        };
+        let is_older = echo.is_some_and(|echo| timestamps::is_older(echo, clock));
+        undo.unreported == 0 || (is_older && ack.is_at_or_after(end))
+    }
+
+    fn begin(&mut self, phase: Phase, una: SeqNr, nxt: SeqNr) {
+        self.phase = phase;
+        self.point = nxt;
+        self.prr = Prr::new(nxt.distance_from(una) as u64);
+    }
+
+    fn remember(&mut self, window: &Window, una: SeqNr) {
+        self.undo = Some(Undo {
+            cwnd_bytes: window.cwnd_bytes,
+            ssthresh_bytes: window.ssthresh_bytes,
+            una,
+            first: None,
+            unreported: 0,
+        });
+    }
+
+    /// Whether that acknowledgment ends the phase. Our CWR has to reach the peer before another mark counts, so a reduction
+    /// lasts until something beyond its point is acknowledged.
+    fn is_over(&self, una: SeqNr) -> bool {
+        match self.phase {
+            Phase::Open => false,
+            Phase::Reduction => una.is_after(self.point),
+            Phase::FastRecovery | Phase::Loss => una.is_at_or_after(self.point),
+        }
+    }
+}
+
+impl Subflow {
+    /// Bytes in the network: without SACK, each duplicate acknowledgment tells of a segment that left it.
+    pub(super) fn pipe_bytes(&self) -> u32 {
+        let left = self
+            .recovery
+            .duplicate_acks
+            .saturating_mul(self.segment_bytes());
+        self.flight.in_flight_bytes().saturating_sub(left)
+    }
+
+    /// A mark came back: one reaction per window (RFC 3168, section 6.1.2).
+    pub(super) fn congestion_marked(&mut self, now: Nanos, control: &mut Control<'_>) {
+        if self.recovery.phase != Phase::Open {
+            return;
+        }
+        self.recovery.undo = None;
+        control.congestion(now, Congestion::Ecn);
+        self.recovery.begin(Phase::Reduction, self.una, self.nxt);
+        self.ecn.window_reduced();
+    }
+
+    /// Segments are lost: fast recovery begins, if it does not go on already.
+    pub(super) fn loss_detected(&mut self, now: Nanos, control: &mut Control<'_>) {
+        if self.recovery.is_repairing() {
+            return;
+        }
+        if self.recovery.phase == Phase::Open {
+            self.recovery.remember(control.window(), self.una);
+            control.congestion(now, Congestion::Loss);
+        }
+        self.recovery.begin(Phase::FastRecovery, self.una, self.nxt);
+        self.ecn.window_reduced();
+    }
+
+    /// The retransmission timer expired (RFC 6298, section 5; RFC 8985, section 6.3).
+    pub(super) fn repair_after_timeout(&mut self, now: Nanos, control: &mut Control<'_>) {
+        self.mark_timed_out(now);
+        if self.backoff == 0 {
+            self.reduce_after_timeout(now, control);
+        }
+        self.recovery.begin(Phase::Loss, self.una, self.nxt);
+        self.recovery.probe = None;
+        self.recovery.duplicate_acks = 0;
+        self.ecn.window_reduced();
+        self.timers.cancel(Timer::Reordering);
+        self.timers.cancel(Timer::LossProbe);
+    }
+
+    /// All that the peer has not reported counts as lost, save what was sent within a round trip.
+    fn mark_timed_out(&mut self, now: Nanos) {
+        if self.flight.is_reneged() {
+            self.flight.forget_reports();
+        }
+        let (rack, window) = (&self.rack, self.reordering_window());
+        let uses_rack = self.uses_rack();
+        self.flight
+            .mark_all_lost(|record| uses_rack && rack.lost_at(record, window) > now);
+    }
+
+    /// What is still in flight stands beside the loss window. A timeout amid fast recovery keeps its threshold, as in Linux.
+    fn reduce_after_timeout(&mut self, now: Nanos, control: &mut Control<'_>) {
+        let threshold = control.window().ssthresh_bytes;
+        if !self.recovery.is_reducing() {
+            self.recovery.remember(control.window(), self.una);
+        }
+        control.congestion(now, Congestion::Timeout);
+        if self.recovery.is_reducing() {
+            control.window_mut().ssthresh_bytes = threshold;
+        }
+        if !control.owns_window() {
+            control.window_mut().cwnd_bytes += f64::from(self.flight.in_flight_bytes());
+        }
+    }
+
+    /// RACK.reo_wnd.
+    pub(super) fn reordering_window(&self) -> Nanos {
+        let min_rtt = self.rtt.min().unwrap_or(0);
+        let srtt = self.rtt.srtt().unwrap_or(0);
+        let is_certain = self.recovery.is_repairing()
+            || self.flight.sacked_segments() >= super::sack::DUP_THRESH;
+        self.rack.window(min_rtt, srtt, is_certain)
+    }
+
+    /// Ends the phase whose point is acknowledged.
+    pub(super) fn end_phase(&mut self, now: Nanos, control: &mut Control<'_>) {
+        if !self.recovery.is_over(self.una) {
+            return;
+        }
+        let was_reducing = self.recovery.is_reducing();
+        if self.recovery.is_repairing() {
+            self.rack.recovery_exited();
+        }
+        self.recovery.phase = Phase::Open;
+        self.recovery.duplicate_acks = 0;
+        self.finish_episode(now, was_reducing, control);
+    }
+
+    /// After a reduction cwnd is ssthresh.
+    fn finish_episode(&mut self, now: Nanos, was_reducing: bool, control: &mut Control<'_>) {
+        let is_ours = was_reducing && !control.owns_window();
+        let window = control.window_mut();
+        if is_ours && window.ssthresh_bytes.is_finite() {
+            window.cwnd_bytes = window.ssthresh_bytes;
+        }
+        window.in_recovery = false;
+        control.recovery_exited(now);
+    }
+
+    /// PRR: the window after an acknowledgment that delivered so many bytes.
+    pub(super) fn reduce_proportionally(
+        &mut self,
+        control: &mut Control<'_>,
+        delivered: u32,
+        is_safe: bool,
+    ) {
+        let pipe = f64::from(self.pipe_bytes());
+        self.recovery.prr.delivered += u64::from(delivered);
+        let prr = &self.recovery.prr;
+        let window = control.window_mut();
+        if !window.ssthresh_bytes.is_finite() {
+            return;
+        }
+        let mss = f64::from(window.mss_bytes);
+        let mut count = prr.send_count(
+            window.ssthresh_bytes,
+            pipe,
+            f64::from(delivered),
+            mss,
+            is_safe,
+        );
+        // The first retransmission of a recovery is never held back (RFC 9937, section 6).
+        if prr.out == 0 && self.recovery.phase == Phase::FastRecovery {
+            count = count.max(mss);
+        }
+        window.cwnd_bytes = pipe + count;
+    }
+
+    /// The last reduction was a mistake (RFC 4015, section 3): nothing is lost, and the window is what it was.
+    pub(super) fn undo(&mut self, now: Nanos, control: &mut Control<'_>) {
+        let Some(undo) = self.recovery.undo.take() else {
+            return;
+        };
+        // What was taken for lost was only late.
+        self.rack.reordering_seen |= self.recovery.phase != Phase::Loss;
+        self.flight.clear_losses();
+        self.forced_retransmission = false;
+        self.recovery.phase = Phase::Open;
+        let is_ours = !control.owns_window();
+        let window = control.window_mut();
+        if is_ours {
+            window.cwnd_bytes = window.cwnd_bytes.max(undo.cwnd_bytes);
+        }
+        window.ssthresh_bytes = window.ssthresh_bytes.max(undo.ssthresh_bytes);
+        window.in_recovery = false;
+        control.undone(now);
+    }
+
+    /// What an acknowledgment says of the tail loss probe (RFC 8985, section 7.4). If it repaired a loss, the window is reduced
+    /// as if fast recovery had begun and ended with it.
+    pub(super) fn judge_probe(
+        &mut self,
+        now: Nanos,
+        has_dsack: bool,
+        is_duplicate: bool,
+        control: &mut Control<'_>,
+    ) {
+        let Some(probe) = self.recovery.probe else {
+            return;
+        };
+        match probe.judge(self.una, has_dsack, is_duplicate) {
+            Verdict::Open => return,
+            Verdict::NoLoss => {}
+            Verdict::Repaired if self.recovery.phase == Phase::Open => {
+                self.recovery.undo = None;
+                control.congestion(now, Congestion::Loss);
+                self.ecn.window_reduced();
+                self.finish_episode(now, true, control);
+            }
+            Verdict::Repaired => {}
+        }
+        self.recovery.probe = None;
+    }
+
+    /// Arms the probe (RFC 8985, section 7.2): for data in flight of which the peer has reported nothing, outside recovery.
+    pub(super) fn arm_loss_probe(&mut self, now: Nanos) {
+        let is_wanted = self.uses_rack()
+            && !self.recovery.is_repairing()
+            && self.recovery.probe.is_none()
+            && self.flight.sacked_segments() == 0
+            && !self.flight.is_empty();
+        if !is_wanted {
+            self.timers.cancel(Timer::LossProbe);
+            return;
+        }
+        let is_single = self.flight.segments() == 1;
+        let timeout = tlp::probe_timeout(self.rtt.srtt(), is_single, tlp::MAX_ACK_DELAY);
+        let retransmission = self.timers.deadline(Timer::Retransmission);
+        let at = (now + timeout).min(retransmission.unwrap_or(Nanos::MAX));
+        self.timers.arm(Timer::LossProbe, at);
+    }
+
+    /// RACK needs SACK.
+    pub(super) fn uses_rack(&self) -> bool {
+        self.config.rack && self.has_sack
+    }
+
+    /// A peer without SACK: three duplicates, and later each partial acknowledgment, tell that the first segment is lost (RFC
+    /// 6582, section 3.2). After a recovery its point has to be passed first.
+    pub(super) fn detect_losses_by_duplicates(&mut self, advanced: bool) -> bool {
+        let duplicates = self.recovery.duplicate_acks;
+        let is_lost = match self.recovery.phase {
+            Phase::FastRecovery => advanced && !self.recovery.is_over(self.una),
+            Phase::Loss => false,
+            Phase::Open | Phase::Reduction => {
+                duplicates >= super::sack::DUP_THRESH && self.una.is_after(self.recovery.point)
+            }
+        };
+        let is_lost = is_lost && !self.flight.is_empty();
+        if is_lost {
+            self.flight.mark_lost(0);
+        }
+        is_lost
+    }
+}

@@ -1,0 +1,209 @@
+//! The round-trip time and the retransmission timeout (RFC 6298), by Linux's estimator or the RFC's.
+
+use super::{RtoConfig, RtoEstimator};
+use crate::seq::SeqNr;
+use crate::time::{MICROSECOND, Nanos, SECOND};
+
+/// Linux's estimator: RFC 6298 in integers, with a variation that remembers the largest of a flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinuxEstimator {
+    /// Smoothed round-trip time in eighths of a microsecond.
+    srtt_8th_us: i64,
+    /// Smoothed deviation in quarters of a microsecond.
+    mdev_4th_us: i64,
+    /// The largest deviation of this flight, likewise.
+    mdev_max_4th_us: i64,
+    /// What is added to the round-trip time, in microseconds.
+    rttvar_us: i64,
+}
+
+impl LinuxEstimator {
+    /// Takes a sample. `min_us` is the floor of the variation; `is_new_flight` says that all that was sent when the last flight
+    /// began has been acknowledged.
+    pub fn sample(&mut self, rtt_us: u32, min_us: u32, is_new_flight: bool) {
+        let (rtt_us, min_us) = (i64::from(rtt_us.max(1)), i64::from(min_us));
+        if self.srtt_8th_us == 0 {
+            self.srtt_8th_us = rtt_us << 3;
+            self.mdev_4th_us = rtt_us << 1;
+            self.rttvar_us = self.mdev_4th_us.max(min_us);
+            self.mdev_max_4th_us = self.rttvar_us;
+            return;
+        }
+        self.smooth(rtt_us);
+        self.mdev_max_4th_us = self.mdev_max_4th_us.max(self.mdev_4th_us);
+        self.rttvar_us = self.rttvar_us.max(self.mdev_max_4th_us);
+        if is_new_flight {
+            self.rttvar_us -= (self.rttvar_us - self.mdev_max_4th_us) >> 2;
+            self.mdev_max_4th_us = min_us;
+        }
+    }
+
+    /// A sample far below the mean moves the deviation by 1/32 instead of 1/4, so that a falling delay does not raise the RTO.
+    fn smooth(&mut self, rtt_us: i64) {
+        let error = rtt_us - (self.srtt_8th_us >> 3);
+        self.srtt_8th_us = (self.srtt_8th_us + error).max(1);
+        let mut change = error.abs() - (self.mdev_4th_us >> 2);
+        if error < 0 && change > 0 {
+            change >>= 3;
+        }
+        self.mdev_4th_us += change;
+    }
+
+    /// The smoothed round-trip time in microseconds, if there was a sample.
+    pub fn srtt_us(&self) -> Option<u64> {
+        (self.srtt_8th_us > 0).then_some(self.srtt_8th_us as u64 >> 3)
+    }
+
+    /// The smoothed deviation in microseconds.
+    pub fn mdev_us(&self) -> u64 {
+        self.mdev_4th_us as u64 >> 2
+    }
+
+    /// What the timeout adds to the round-trip time, in microseconds.
+    pub fn rttvar_us(&self) -> u64 {
+        self.rttvar_us as u64
+    }
+
+    /// The timeout in microseconds.
+    pub fn rto_us(&self) -> u64 {
+        (self.srtt_8th_us >> 3) as u64 + self.rttvar_us()
+    }
+}
+
+/// RFC 6298's estimator; numbers of nanoseconds are real.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RfcEstimator {
+    srtt_ns: Option<f64>,
+    rttvar_ns: f64,
+}
+
+impl RfcEstimator {
+    /// Takes a sample in nanoseconds (sections 2.2 and 2.3).
+    pub fn sample(&mut self, rtt_ns: f64) {
+        let Some(srtt) = self.srtt_ns else {
+            (self.srtt_ns, self.rttvar_ns) = (Some(rtt_ns), rtt_ns / 2.0);
+            return;
+        };
+        self.rttvar_ns = 0.75 * self.rttvar_ns + 0.25 * (srtt - rtt_ns).abs();
+        self.srtt_ns = Some(0.875 * srtt + 0.125 * rtt_ns);
+    }
+
+    /// The smoothed round-trip time in nanoseconds, if there was a sample.
+    pub fn srtt_ns(&self) -> Option<f64> {
+        self.srtt_ns
+    }
+
+    /// The variation in nanoseconds.
+    pub fn rttvar_ns(&self) -> f64 {
+        self.rttvar_ns
+    }
+
+    /// The timeout in nanoseconds, between its bounds (sections 2.3 to 2.5); the granularity of the clock is 0.
+    pub fn rto_ns(&self, min_ns: f64, max_ns: f64) -> f64 {
+        (self.srtt_ns.unwrap_or(0.0) + 4.0 * self.rttvar_ns).clamp(min_ns, max_ns)
+    }
+}
+
+/// The timeout after `expiries` of it in a row: doubled each time (RFC 6298, section 5.5), up to `max`.
+pub fn backed_off(rto: Nanos, expiries: u32, max: Nanos) -> Nanos {
+    rto.checked_shl(expiries)
+        .filter(|doubled| doubled >> expiries == rto)
+        .map_or(max, |doubled| doubled.min(max))
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Estimator {
+    Linux(LinuxEstimator),
+    Rfc(RfcEstimator),
+}
+
+/// What a subflow knows of its round-trip time.
+#[derive(Clone, Debug)]
+pub(super) struct Rtt {
+    config: RtoConfig,
+    estimator: Estimator,
+    /// The timeout before the first sample.
+    unmeasured_rto: Nanos,
+    min: Option<Nanos>,
+    /// A flight ends when this is acknowledged.
+    flight_end: SeqNr,
+}
+
+impl Rtt {
+    pub fn new(config: RtoConfig, iss: SeqNr) -> Self {
+        let estimator = match config.estimator {
+            RtoEstimator::Linux => Estimator::Linux(LinuxEstimator::default()),
+            RtoEstimator::Rfc6298 => Estimator::Rfc(RfcEstimator::default()),
+        };
+        Self {
+            config,
+            estimator,
+            unmeasured_rto: config.initial,
+            min: None,
+            flight_end: iss,
+        }
+    }
+
+    /// A sample, when `una` is acknowledged and the next to be sent is `nxt`.
+    pub fn sample(&mut self, rtt: Nanos, una: SeqNr, nxt: SeqNr) {
+        let is_new_flight = una.is_after(self.flight_end);
+        if is_new_flight || self.srtt().is_none() {
+            self.flight_end = nxt;
+        }
+        match &mut self.estimator {
+            Estimator::Linux(linux) => {
+                let min = self.config.min;
+                linux.sample(microseconds(rtt), microseconds(min), is_new_flight);
+            }
+            Estimator::Rfc(rfc) => rfc.sample(rtt as f64),
+        }
+    }
+
+    /// A candidate for the smallest.
+    pub fn note_min(&mut self, rtt: Nanos) {
+        self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
+    }
+
+    pub fn srtt(&self) -> Option<Nanos> {
+        match &self.estimator {
+            Estimator::Linux(linux) => linux.srtt_us().map(|us| us * MICROSECOND),
+            Estimator::Rfc(rfc) => rfc.srtt_ns().map(|ns| ns as Nanos),
+        }
+    }
+
+    pub fn rttvar(&self) -> Nanos {
+        match &self.estimator {
+            Estimator::Linux(linux) => linux.rttvar_us() * MICROSECOND,
+            Estimator::Rfc(rfc) => rfc.rttvar_ns() as Nanos,
+        }
+    }
+
+    pub fn min(&self) -> Option<Nanos> {
+        self.min
+    }
+
+    /// The retransmission timeout without back-off.
+    pub fn rto(&self) -> Nanos {
+        if self.srtt().is_none() {
+            return self.unmeasured_rto;
+        }
+        let (min, max) = (self.config.min, self.config.max);
+        match &self.estimator {
+            Estimator::Linux(linux) => (linux.rto_us() * MICROSECOND).min(max),
+            Estimator::Rfc(rfc) => rfc.rto_ns(min as f64, max as f64) as Nanos,
+        }
+    }
+
+    pub fn backed_off(&self, expiries: u32) -> Nanos {
+        backed_off(self.rto(), expiries, self.config.max)
+    }
+
+    /// The SYN was lost and nothing measured since: 3 s (RFC 6298, section 5.7).
+    pub fn distrust(&mut self) {
+        self.unmeasured_rto = self.unmeasured_rto.max(3 * SECOND);
+    }
+}
+
+fn microseconds(duration: Nanos) -> u32 {
+    u32::try_from(duration / MICROSECOND).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,80 @@
+//! Data that was assigned to the subflow and not yet sent.
+
+use std::collections::VecDeque;
+
+use super::Chunk;
+
+/// Chunks in the order in which they are to be sent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SendQueue {
+    chunks: VecDeque<Chunk>,
+    bytes: u32,
+}
+
+impl SendQueue {
+    pub fn push(&mut self, chunk: Chunk) {
+        if chunk.payload.is_empty() {
+            return;
+        }
+        self.bytes += chunk.payload.len();
+        self.chunks.push_back(chunk);
+    }
+
+    pub fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    pub fn chunks(&self) -> impl Iterator<Item = &Chunk> {
+        self.chunks.iter()
+    }
+
+    pub fn take_all(&mut self) -> Vec<Chunk> {
+        self.bytes = 0;
+        self.chunks.drain(..).collect()
+    }
+
+    /// How long the next segment can be, up to `limit` bytes: chunks that continue each other count as one.
+    pub fn next_len(&self, limit: u32) -> u32 {
+        let mut len = 0;
+        let mut end = None;
+        for chunk in &self.chunks {
+            if len >= limit || end.is_some_and(|end| end != chunk.offset) {
+                break;
+            }
+            len += chunk.payload.len();
+            end = Some(chunk.offset + u64::from(chunk.payload.len()));
+        }
+        len.min(limit)
+    }
+
+    /// The next `len` bytes, at most [`SendQueue::next_len`].
+    pub fn take(&mut self, len: u32) -> Chunk {
+        let mut taken = self.take_from_first(len);
+        while taken.payload.len() < len {
+            let more = self.take_from_first(len - taken.payload.len());
+            taken.payload.append(more.payload);
+        }
+        taken
+    }
+
+    fn take_from_first(&mut self, limit: u32) -> Chunk {
+        let first = self.chunks.front_mut().expect("less is asked than queued");
+        let whole = first.payload.len();
+        let len = whole.min(limit);
+        self.bytes -= len;
+        if len == whole {
+            return self.chunks.pop_front().expect("the first");
+        }
+        let taken = Chunk {
+            offset: first.offset,
+            payload: first.payload.slice(0..len),
+        };
+        first.offset += u64::from(len);
+        first.payload = first.payload.slice(len..whole);
+        taken
+    }
+}

@@ -1,0 +1,77 @@
+//! The timers of a subflow: an array of deadlines.
+
+use crate::time::Nanos;
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timer {
+    /// An acknowledgment of data, SYN or FIN (RFC 6298).
+    Retransmission,
+    /// The same, a tail loss probe (RFC 8985, section 7).
+    LossProbe,
+    /// What RACK gives a segment that may only be late (RFC 8985, section 6.3).
+    Reordering,
+    /// The peer's window to open (RFC 9293, section 3.8.6.1).
+    Persist,
+    /// A second segment to be acknowledged with the first (RFC 9293, section 3.8.6.3).
+    DelayedAck,
+    /// A sign of life (RFC 9293, section 3.8.4).
+    Keepalive,
+    /// Segments of this connection to be gone (RFC 9293, section 3.6.1).
+    TimeWait,
+    /// The moment at which pacing allows the next segment.
+    Pacing,
+}
+
+impl Timer {
+    const ALL: [Self; 8] = [
+        Self::Retransmission,
+        Self::LossProbe,
+        Self::Reordering,
+        Self::Persist,
+        Self::DelayedAck,
+        Self::Keepalive,
+        Self::TimeWait,
+        Self::Pacing,
+    ];
+}
+
+/// Deadlines, by [`Timer`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct Timers([Option<Nanos>; Timer::ALL.len()]);
+
+impl Timers {
+    pub fn arm(&mut self, timer: Timer, at: Nanos) {
+        self.0[timer as usize] = Some(at);
+    }
+
+    pub fn cancel(&mut self, timer: Timer) {
+        self.0[timer as usize] = None;
+    }
+
+    pub fn cancel_all(&mut self) {
+        *self = Self::default();
+    }
+
+    pub fn deadline(&self, timer: Timer) -> Option<Nanos> {
+        self.0[timer as usize]
+    }
+
+    pub fn is_armed(&self, timer: Timer) -> bool {
+        self.deadline(timer).is_some()
+    }
+
+    /// The first deadline.
+    pub fn next(&self) -> Option<Nanos> {
+        self.0.iter().flatten().min().copied()
+    }
+
+    /// Disarms the timer that is due at `now`, the earliest first; of two at once a probe goes before the retransmission.
+    pub fn take_expired(&mut self, now: Nanos) -> Option<Timer> {
+        let due = |timer: &Timer| self.deadline(*timer).is_some_and(|at| at <= now);
+        let expired = Timer::ALL.into_iter().rev().filter(due);
+        let timer = expired.min_by_key(|timer| self.deadline(*timer))?;
+        self.cancel(timer);
+        Some(timer)
+    }
+}

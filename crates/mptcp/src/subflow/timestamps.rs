@@ -1,0 +1,74 @@
+//! Timestamps, and protection against wrapped sequence numbers (RFC 7323, sections 3 to 5).
+
+use crate::seq::SeqNr;
+use crate::time::{MILLISECOND, Nanos, SECOND};
+use crate::wire::{Flags, Segment, Timestamps};
+
+/// After so long without one, the last timestamp says nothing (RFC 7323, section 5.5).
+const OUTDATED_AFTER: Nanos = 24 * 24 * 3600 * SECOND;
+
+/// Our timestamp: milliseconds.
+pub(super) fn clock(now: Nanos) -> u32 {
+    (now / MILLISECOND) as u32
+}
+
+/// Whether one timestamp is older than another, modulo 2^32.
+pub(super) fn is_older(one: u32, other: u32) -> bool {
+    (one.wrapping_sub(other) as i32) < 0
+}
+
+/// The state of section 4.3 of RFC 7323.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TimestampState {
+    /// Whether both sides send them.
+    pub enabled: bool,
+    /// TS.Recent.
+    recent: u32,
+    recent_at: Nanos,
+    /// Last.ACK.sent.
+    pub last_ack_sent: SeqNr,
+}
+
+impl TimestampState {
+    /// The peer's SYN has this one.
+    pub fn start(&mut self, now: Nanos, peers: Timestamps) {
+        self.enabled = true;
+        (self.recent, self.recent_at) = (peers.value, now);
+    }
+
+    /// The option of a segment.
+    pub fn option(&self, now: Nanos) -> Option<Timestamps> {
+        self.enabled.then_some(Timestamps {
+            value: clock(now),
+            echo: self.recent,
+        })
+    }
+
+    /// PAWS (section 5.3, R1). A segment without the option passes: middleboxes take options away (Linux lets it pass, too).
+    pub fn admits(&self, now: Nanos, segment: &Segment) -> bool {
+        let Some(timestamps) = segment.options.timestamps.filter(|_| self.enabled) else {
+            return true;
+        };
+        segment.flags.contains(Flags::RST)
+            || !is_older(timestamps.value, self.recent)
+            || now - self.recent_at > OUTDATED_AFTER
+    }
+
+    /// Section 5.3, R3: the timestamp that is echoed is that of the segment which the last acknowledgment waited for.
+    pub fn update(&mut self, now: Nanos, segment: &Segment) {
+        let Some(timestamps) = segment.options.timestamps.filter(|_| self.enabled) else {
+            return;
+        };
+        let is_recent =
+            !is_older(timestamps.value, self.recent) || now - self.recent_at > OUTDATED_AFTER;
+        if is_recent && segment.seq.is_at_or_before(self.last_ack_sent) {
+            (self.recent, self.recent_at) = (timestamps.value, now);
+        }
+    }
+
+    /// What the peer echoes, if it can be believed.
+    pub fn echo(&self, segment: &Segment) -> Option<u32> {
+        let timestamps = segment.options.timestamps.filter(|_| self.enabled)?;
+        (timestamps.echo != 0).then_some(timestamps.echo)
+    }
+}

@@ -1,0 +1,498 @@
+//! What is sent next.
+
+use super::ack_policy::Due;
+use super::handshake::TIMESTAMPS_LEN;
+use super::timers::Timer;
+use super::tlp::Probe;
+use super::{Chunk, Control, Fin, Options, Outgoing, SegmentKind, State, Subflow, timestamps};
+use crate::cc::Window;
+use crate::payload::Payload;
+use crate::seq::SeqNr;
+use crate::time::Nanos;
+use crate::wire::{Flags, MAX_OPTIONS_LEN, MptcpOptions, SackBlocks, Segment, TcpOptions};
+
+/// Where and how a segment is built.
+pub(super) struct Output<'a, 'b> {
+    pub now: Nanos,
+    /// Bytes of room at the receiver, beyond what is acknowledged.
+    pub available: u64,
+    pub control: &'a mut Control<'b>,
+    pub options: &'a mut dyn Options,
+}
+
+/// A segment before it has its header.
+struct Draft<'a> {
+    kind: SegmentKind,
+    seq: SeqNr,
+    flags: Flags,
+    offset: Option<u64>,
+    payload: &'a Payload,
+    is_retransmission: bool,
+}
+
+impl Draft<'_> {
+    fn without_data(kind: SegmentKind, seq: SeqNr, flags: Flags) -> Draft<'static> {
+        const EMPTY: &Payload = &Payload::EMPTY;
+        Draft {
+            kind,
+            seq,
+            flags,
+            offset: None,
+            payload: EMPTY,
+            is_retransmission: false,
+        }
+    }
+}
+
+/// What new data can be sent now.
+enum Sendable {
+    /// So many bytes, and whether the FIN goes with them.
+    Segment(u32, bool),
+    /// Nothing is there.
+    Nothing,
+    /// The peer's window is too small.
+    WindowClosed,
+}
+
+impl Subflow {
+    pub(super) fn transmit(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
+        if std::mem::take(&mut self.reset_due) {
+            return Some(self.send_reset(output));
+        }
+        if let Some(seq) = self.reset_reply.take() {
+            return Some(self.send_reset_reply(seq, output));
+        }
+        match self.state {
+            State::Closed => None,
+            State::SynSent | State::SynReceived if self.handshake.is_due => {
+                Some(self.send_syn(output))
+            }
+            State::SynSent => None,
+            _ => self.transmit_synchronized(output),
+        }
+    }
+
+    fn transmit_synchronized(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
+        let reports = self.has_sack && self.received.as_ref().is_some_and(|it| it.has_blocks());
+        if self.acks.due == Due::Alone || (self.acks.due == Due::Now && reports) {
+            return Some(self.send_ack_at(self.ack_seq(), output));
+        }
+        if std::mem::take(&mut self.probe_due) {
+            return Some(self.send_ack_at(self.una - 1, output));
+        }
+        if let Some(segment) = self.transmit_data(output) {
+            return Some(segment);
+        }
+        let is_due = self.acks.due == Due::Now || self.is_window_update_due(output.available);
+        is_due.then(|| self.send_ack_at(self.ack_seq(), output))
+    }
+
+    fn is_window_update_due(&self, available: u64) -> bool {
+        let mss = self.segment_bytes();
+        let is_open = matches!(
+            self.state,
+            State::Established | State::FinWait1 | State::FinWait2
+        );
+        let next = self.received.as_ref().map(|received| received.next());
+        is_open && next.is_some_and(|next| self.receive_window.is_update_due(next, available, mss))
+    }
+
+    /// Data, FIN, and what repeats them.
+    fn transmit_data(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
+        if matches!(
+            self.state,
+            State::SynReceived | State::FinWait2 | State::TimeWait
+        ) {
+            return None;
+        }
+        let segment = self
+            .transmit_unbidden(output)
+            .or_else(|| self.transmit_within_window(output));
+        if segment.is_some() {
+            self.report_to(output.control.window_mut());
+        }
+        segment
+    }
+
+    /// What a timer asked for goes whatever the windows say.
+    fn transmit_unbidden(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
+        if std::mem::take(&mut self.forced_retransmission) && !self.flight.is_empty() {
+            return Some(self.retransmit(0, output));
+        }
+        if !std::mem::take(&mut self.loss_probe_due) {
+            return None;
+        }
+        let (segment, is_retransmission) = match self.sendable() {
+            Sendable::Segment(len, fin) => (self.send_new(len, fin, output), false),
+            _ => (
+                self.retransmit(self.flight.last_unreported()?, output),
+                true,
+            ),
+        };
+        self.recovery.probe = Some(Probe {
+            end: self.nxt,
+            is_retransmission,
+        });
+        self.timers.cancel(Timer::LossProbe);
+        Some(segment)
+    }
+
+    fn transmit_within_window(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
+        let now = output.now;
+        self.pacing.set_rate(output.control.pacing_rate(now));
+        if let Some(at) = self.pacing.blocked_until(now) {
+            self.timers.arm(Timer::Pacing, at);
+            return None;
+        }
+        self.timers.cancel(Timer::Pacing);
+        if let Some(index) = self.flight.next_lost() {
+            let record = self.flight.record(index);
+            let len = record.end().distance_from(record.seq) as u32;
+            return self
+                .has_room(len, output.control)
+                .then(|| self.retransmit(index, output));
+        }
+        match self.sendable() {
+            Sendable::Segment(len, fin) => self.transmit_new(len, fin, output),
+            Sendable::Nothing => {
+                self.note_application_limited(output.control);
+                None
+            }
+            Sendable::WindowClosed => {
+                self.arm_persist(now);
+                None
+            }
+        }
+    }
+
+    fn transmit_new(
+        &mut self,
+        len: u32,
+        fin: bool,
+        output: &mut Output<'_, '_>,
+    ) -> Option<Segment> {
+        self.restart_after_idle(output.now, output.control);
+        let has_room = self.has_room(len, output.control);
+        // The last FIN does not wait for the congestion window.
+        if !has_room && len > 0 {
+            let outstanding = self.flight.outstanding_bytes();
+            self.cwnd_usage.note(true, outstanding, self.una, self.nxt);
+            return None;
+        }
+        self.sends_what_fits = false;
+        let segment = self.send_new(len, fin, output);
+        let is_limited = !self.has_room(self.segment_bytes(), output.control);
+        let outstanding = self.flight.outstanding_bytes();
+        self.cwnd_usage
+            .note(is_limited, outstanding, self.una, self.nxt);
+        Some(segment)
+    }
+
+    /// Whether the congestion window takes so many bytes more; something always goes.
+    fn has_room(&self, bytes: u32, control: &Control<'_>) -> bool {
+        let pipe = self.pipe_bytes();
+        pipe == 0 || f64::from(pipe) + f64::from(bytes) <= control.window().cwnd_bytes
+    }
+
+    /// Bytes that the peer's window takes beyond what was sent.
+    pub(super) fn usable_window(&self) -> u32 {
+        let edge = self.una + self.peer_window.bytes;
+        edge.distance_from(self.nxt).max(0) as u32
+    }
+
+    /// What the peer's window lets go, without sending silly segments (RFC 9293, section 3.8.6.2.1): a full-sized one, all there
+    /// is, half the largest window, or what fits when the persist timer has expired.
+    fn sendable(&self) -> Sendable {
+        let mss = self.segment_bytes();
+        let usable = self.usable_window();
+        let next = self.queue.next_len(mss);
+        if next == 0 {
+            return match self.fin {
+                Fin::Queued if usable > 0 => Sendable::Segment(0, true),
+                Fin::Queued => Sendable::WindowClosed,
+                _ => Sendable::Nothing,
+            };
+        }
+        if next <= usable {
+            let is_last = next == self.queue.bytes() && next < usable;
+            return Sendable::Segment(next, is_last && self.fin == Fin::Queued);
+        }
+        let is_worth_it = usable >= (self.peer_window.largest / 2).max(1) || self.sends_what_fits;
+        if usable > 0 && is_worth_it {
+            return Sendable::Segment(usable, false);
+        }
+        Sendable::WindowClosed
+    }
+
+    /// The persist timer runs while nothing else would bring a word of the peer (RFC 9293, section 3.8.6.1).
+    fn arm_persist(&mut self, now: Nanos) {
+        if self.flight.is_empty() && !self.timers.is_armed(Timer::Persist) {
+            let at = now + self.rtt.backed_off(self.persist_backoff);
+            self.timers.arm(Timer::Persist, at);
+        }
+    }
+
+    fn note_application_limited(&mut self, control: &Control<'_>) {
+        if self.has_room(self.segment_bytes(), control) {
+            self.deliveries.application_limited(self.pipe_bytes());
+        }
+    }
+
+    /// The window after a pause: halved for each timeout in it, down to the initial window, as in Linux (RFC 5681, section 4.1).
+    fn restart_after_idle(&mut self, now: Nanos, control: &mut Control<'_>) {
+        let idle = now - self.last_sent_at;
+        let rto = self.rtt.rto();
+        if !self.config.restart_after_idle || !self.flight.is_empty() || idle <= rto {
+            return;
+        }
+        if !control.owns_window() {
+            self.decay(control.window_mut(), ((idle - 1) / rto).min(64) as i32);
+        }
+        self.last_sent_at = now;
+        control.restarted_after_idle(now, idle);
+    }
+
+    /// Halves the window that often; the threshold remembers three quarters of it.
+    fn decay(&self, window: &mut Window, times: i32) {
+        let cwnd = window.cwnd_bytes;
+        let initial = f64::from(self.config.initial_window_segments * window.mss_bytes);
+        if window.ssthresh_bytes.is_finite() {
+            window.ssthresh_bytes = window.ssthresh_bytes.max(0.75 * cwnd);
+        }
+        window.cwnd_bytes = (cwnd * 0.5f64.powi(times)).max(initial.min(cwnd));
+    }
+
+    fn send_new(&mut self, len: u32, fin: bool, output: &mut Output<'_, '_>) -> Segment {
+        let chunk = match len {
+            0 => Chunk {
+                offset: 0,
+                payload: Payload::EMPTY,
+            },
+            _ => self.queue.take(len),
+        };
+        let sent = self.deliveries.sent(output.now, self.flight.is_empty());
+        let seq = self.nxt;
+        self.nxt = seq + len + u32::from(fin);
+        self.counters.sent_bytes += u64::from(len);
+        let index = self.flight.push(chunk, seq, fin, sent);
+        if fin {
+            self.fin_sent();
+        }
+        self.timers.cancel(Timer::Persist);
+        let segment = self.send_record(index, false, output);
+        self.arm_loss_probe(output.now);
+        segment
+    }
+
+    fn fin_sent(&mut self) {
+        self.fin = Fin::Sent;
+        self.state = match self.state {
+            State::CloseWait => State::LastAck,
+            _ => State::FinWait1,
+        };
+    }
+
+    fn retransmit(&mut self, index: usize, output: &mut Output<'_, '_>) -> Segment {
+        let sent = self.deliveries.sent(output.now, false);
+        self.flight.retransmitted(index, sent);
+        let record = self.flight.record(index);
+        self.counters.retransmitted_segments += 1;
+        self.counters.retransmitted_bytes += u64::from(record.chunk.payload.len());
+        self.recovery
+            .retransmitted(record.end(), timestamps::clock(output.now));
+        self.send_record(index, true, output)
+    }
+
+    fn send_record(
+        &mut self,
+        index: usize,
+        is_retransmission: bool,
+        output: &mut Output<'_, '_>,
+    ) -> Segment {
+        let record = self.flight.record(index);
+        let (seq, fin) = (record.seq, record.has_fin());
+        let chunk = record.chunk.clone();
+        let len = chunk.payload.len();
+        let draft = Draft {
+            kind: if len > 0 {
+                SegmentKind::Data
+            } else {
+                SegmentKind::Fin
+            },
+            seq,
+            flags: self.data_flags(len, fin, is_retransmission),
+            offset: (len > 0).then_some(chunk.offset),
+            payload: &chunk.payload,
+            is_retransmission,
+        };
+        let segment = self.finish(draft, output);
+        self.account(output, len, fin);
+        segment
+    }
+
+    fn data_flags(&mut self, len: u32, fin: bool, is_retransmission: bool) -> Flags {
+        let mut flags = Flags::ACK | self.ecn.mark(len > 0 && !is_retransmission);
+        if len > 0 && self.queue.is_empty() {
+            flags |= Flags::PSH;
+        }
+        if fin {
+            flags |= Flags::FIN;
+        }
+        flags
+    }
+
+    /// What sending data changes: the timer (RFC 6298, section 5.1), the pace, what PRR counts.
+    fn account(&mut self, output: &mut Output<'_, '_>, len: u32, fin: bool) {
+        let now = output.now;
+        self.last_sent_at = now;
+        if !self.timers.is_armed(Timer::Retransmission) {
+            let at = now + self.rtt.backed_off(self.backoff);
+            self.timers.arm(Timer::Retransmission, at);
+        }
+        self.recovery.prr.out += u64::from(len + u32::from(fin));
+        self.pacing.sent(now, len);
+        self.report_to(output.control.window_mut());
+        output.control.segment_sent(now, len);
+    }
+
+    /// The number of a segment without data: beyond a window that shrank it would not be acceptable.
+    fn ack_seq(&self) -> SeqNr {
+        self.nxt
+            .min(self.una + self.peer_window.bytes)
+            .max(self.una)
+    }
+
+    fn send_ack_at(&mut self, seq: SeqNr, output: &mut Output<'_, '_>) -> Segment {
+        let flags = Flags::ACK | self.ecn.mark(false);
+        self.finish(Draft::without_data(SegmentKind::Ack, seq, flags), output)
+    }
+
+    fn send_reset(&mut self, output: &mut Output<'_, '_>) -> Segment {
+        let flags = Flags::RST | Flags::ACK;
+        self.finish(
+            Draft::without_data(SegmentKind::Reset, self.nxt, flags),
+            output,
+        )
+    }
+
+    /// An acknowledgment of what was never sent, in the handshake (RFC 9293, section 3.10.7.3).
+    fn send_reset_reply(&mut self, seq: SeqNr, output: &mut Output<'_, '_>) -> Segment {
+        self.finish(
+            Draft::without_data(SegmentKind::Reset, seq, Flags::RST),
+            output,
+        )
+    }
+
+    fn send_syn(&mut self, output: &mut Output<'_, '_>) -> Segment {
+        let is_answer = self.state == State::SynReceived;
+        let (kind, mut flags) = match is_answer {
+            true => (SegmentKind::SynAck, Flags::SYN | Flags::ACK),
+            false => (SegmentKind::Syn, Flags::SYN),
+        };
+        flags |= self.syn_ecn_flags(is_answer);
+        self.handshake.is_due = false;
+        self.handshake.transmissions += 1;
+        self.handshake.sent_at = output.now;
+        let at = output.now + self.handshake.timeout(&self.config);
+        self.timers.arm(Timer::Retransmission, at);
+        let mut draft = Draft::without_data(kind, self.iss, flags);
+        draft.is_retransmission = self.handshake.transmissions > 1;
+        self.finish(draft, output)
+    }
+
+    /// A segment with its header and options.
+    fn finish(&mut self, draft: Draft<'_>, output: &mut Output<'_, '_>) -> Segment {
+        let is_syn = draft.flags.contains(Flags::SYN);
+        let mut options = self.own_options(&draft, output.now);
+        let total = self.options_limit(&draft);
+        options.mptcp = self.ask_options(&draft, total - options.wire_len(), output.options);
+        if !is_syn && draft.flags.contains(Flags::ACK) && self.has_sack {
+            options.sack = self.take_blocks(total - options.wire_len());
+        }
+        let ack = self.received.as_ref().map(|received| received.next());
+        let window = self.window_field(is_syn, output.available);
+        self.counters.sent_segments += 1;
+        if draft.flags.contains(Flags::ACK) {
+            self.acknowledged(ack);
+        }
+        Segment {
+            source_port: self.ports.0,
+            destination_port: self.ports.1,
+            seq: draft.seq,
+            ack: ack
+                .filter(|_| draft.flags.contains(Flags::ACK))
+                .unwrap_or_default(),
+            flags: draft.flags,
+            window,
+            options,
+            payload: draft.payload.clone(),
+        }
+    }
+
+    fn own_options(&self, draft: &Draft<'_>, now: Nanos) -> TcpOptions {
+        match draft.kind {
+            SegmentKind::Syn => self.syn_options(now, false),
+            SegmentKind::SynAck => self.syn_options(now, true),
+            _ => TcpOptions {
+                timestamps: self.timestamps.option(now),
+                ..TcpOptions::default()
+            },
+        }
+    }
+
+    /// Bytes of options that a segment may have: what the data leaves of a packet. An old record, cut when fewer were reserved,
+    /// keeps room for timestamps.
+    fn options_limit(&self, draft: &Draft<'_>) -> usize {
+        let left = u32::from(self.mss).saturating_sub(draft.payload.len());
+        let left = if draft.payload.is_empty() {
+            MAX_OPTIONS_LEN
+        } else {
+            left.max(TIMESTAMPS_LEN) as usize
+        };
+        left.min(MAX_OPTIONS_LEN) / 4 * 4
+    }
+
+    fn ask_options(
+        &self,
+        draft: &Draft<'_>,
+        room_bytes: usize,
+        options: &mut dyn Options,
+    ) -> MptcpOptions {
+        options.for_segment(&Outgoing {
+            kind: draft.kind,
+            subflow_seq: draft.seq.distance_from(self.iss) as u32,
+            offset: draft.offset,
+            payload: draft.payload,
+            is_retransmission: draft.is_retransmission,
+            room_bytes,
+        })
+    }
+
+    /// As many blocks as fit, four bytes and eight for each.
+    fn take_blocks(&mut self, room_bytes: usize) -> SackBlocks {
+        let limit = room_bytes.saturating_sub(4) / 8;
+        match &mut self.received {
+            Some(received) if limit > 0 => received.take_blocks(limit),
+            _ => SackBlocks::new(),
+        }
+    }
+
+    fn window_field(&mut self, is_syn: bool, available: u64) -> u16 {
+        let mss = self.segment_bytes();
+        let next = self.received.as_ref().map(|received| received.next());
+        match next {
+            Some(next) if !is_syn => self.receive_window.field(next, available, mss),
+            next => self
+                .receive_window
+                .syn_field(next.unwrap_or_default(), available),
+        }
+    }
+
+    fn acknowledged(&mut self, ack: Option<SeqNr>) {
+        self.acks.sent();
+        self.timers.cancel(Timer::DelayedAck);
+        if let Some(ack) = ack {
+            self.timestamps.last_ack_sent = ack;
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The two receive windows: what we offer, and what the peer offers (RFC 9293, section 3.8.6; RFC 7323, section 2).
+
+use crate::seq::SeqNr;
+use crate::wire::{Flags, Segment};
+
+/// The largest shift count (RFC 7323, section 2.3).
+pub(super) const MAX_SHIFT: u8 = 14;
+
+/// What we offer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ReceiveWindow {
+    /// Where the window ends that was offered last.
+    offered: SeqNr,
+    /// Where the furthest ended: that far we take data.
+    edge: SeqNr,
+    /// The largest window so far, in bytes.
+    largest: u32,
+    /// Our shift count.
+    pub shift: u8,
+}
+
+impl ReceiveWindow {
+    /// Nothing is offered beyond `next`.
+    pub fn start(&mut self, next: SeqNr) {
+        (self.offered, self.edge) = (next + self.largest, next + self.largest);
+    }
+
+    /// Where the window ends, as far as the peer can know.
+    pub fn edge(&self) -> SeqNr {
+        self.edge
+    }
+
+    /// The field of a SYN, which is never scaled (RFC 7323, section 2.2).
+    pub fn syn_field(&mut self, next: SeqNr, available: u64) -> u16 {
+        let field = u16::try_from(available).unwrap_or(u16::MAX);
+        self.largest = u32::from(field);
+        self.start(next);
+        field
+    }
+
+    /// The field of a segment that acknowledges `next`, when there is room for `available` bytes beyond it. The edge moves by
+    /// a segment or half the buffer at least (RFC 9293, section 3.8.6.2.2), and is not moved back by rounding.
+    pub fn field(&mut self, next: SeqNr, available: u64, mss: u32) -> u16 {
+        let unit = 1 << self.shift;
+        let available = self.limited(available);
+        let remaining = self.remaining(next);
+        let stays = remaining < available + unit;
+        let step = self.step(mss);
+        let window = if stays && available < remaining.saturating_add(step) {
+            remaining
+        } else {
+            available
+        };
+        let least = if stays { remaining.div_ceil(unit) } else { 0 };
+        let field = (window / unit).max(least).min(u32::from(u16::MAX));
+        self.offered = next + field * unit;
+        self.edge = self.edge.max(self.offered);
+        self.largest = self.largest.max(field * unit);
+        field as u16
+    }
+
+    /// Whether the peer should hear of room that appeared: it knows of less than half the largest window, and there is twice
+    /// as much, as Linux does, and it is a segment or half the buffer more.
+    pub fn is_update_due(&self, next: SeqNr, available: u64, mss: u32) -> bool {
+        let (available, remaining) = (self.limited(available), self.remaining(next));
+        remaining <= self.largest / 2
+            && available / 2 >= remaining
+            && available - remaining >= self.step(mss)
+    }
+
+    fn limited(&self, available: u64) -> u32 {
+        available.min(u64::from(u16::MAX) << self.shift) as u32
+    }
+
+    /// What the peer may still send by the window offered last, in bytes.
+    pub fn remaining(&self, next: SeqNr) -> u32 {
+        self.offered.distance_from(next).max(0) as u32
+    }
+
+    fn step(&self, mss: u32) -> u32 {
+        mss.min(self.largest / 2).max(1)
+    }
+}
+
+/// What the peer offers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PeerWindow {
+    /// SND.WND in bytes.
+    pub bytes: u32,
+    /// The largest so far (Max(SND.WND) of RFC 9293, section 3.8.6.2.1).
+    pub largest: u32,
+    /// SND.WL1 and SND.WL2: what the last update came with.
+    updated_by: (SeqNr, SeqNr),
+    /// The peer's shift count.
+    pub shift: u8,
+}
+
+impl PeerWindow {
+    /// Takes the window of a segment unless an older one (RFC 9293, section 3.10.7.4); whether it changed.
+    pub fn update(&mut self, segment: &Segment, una: SeqNr) -> bool {
+        let (seq, ack) = self.updated_by;
+        let is_newer =
+            segment.seq.is_after(seq) || (segment.seq == seq && segment.ack.is_at_or_after(ack));
+        if !is_newer || segment.ack.is_before(una) {
+            return false;
+        }
+        let before = self.bytes;
+        self.set(segment);
+        self.bytes != before
+    }
+
+    /// Takes the window of a segment as it is; that of a SYN is not scaled.
+    pub fn set(&mut self, segment: &Segment) {
+        let is_syn = segment.flags.contains(Flags::SYN);
+        let shift = if is_syn { 0 } else { self.shift };
+        self.bytes = u32::from(segment.window) << shift;
+        self.largest = self.largest.max(self.bytes);
+        self.updated_by = (segment.seq, segment.ack);
+    }
+}

@@ -1,0 +1,16 @@
+//! Time as integer nanoseconds.
+
+/// Nanoseconds: an instant counts from an origin that the driver chooses, a duration from the instant it belongs to.
+pub type Nanos = u64;
+
+/// Nanoseconds in a microsecond.
+pub const MICROSECOND: Nanos = 1_000;
+/// Nanoseconds in a millisecond.
+pub const MILLISECOND: Nanos = 1_000_000;
+/// Nanoseconds in a second.
+pub const SECOND: Nanos = 1_000_000_000;
+
+/// A duration in seconds, for formulas.
+pub fn seconds(duration: Nanos) -> f64 {
+    duration as f64 / SECOND as f64
+}

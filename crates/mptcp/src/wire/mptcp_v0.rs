@@ -1,0 +1,187 @@
+//! The options of version 0 (RFC 6824), for captures of the kernels that spoke it; our engine speaks version 1.
+//!
+//! Joins, data sequence signals, removed addresses, failures and closes look as they do in version 1. What differs:
+//!
+//! - MP_CAPABLE bears the sender's key from the SYN on, and never a mapping.
+//! - ADD_ADDR says the version of IP in the four bits after the subtype. It has no HMAC and gets no echo.
+//! - MP_PRIO may name the address whose subflows it means, not only the subflow on which it comes.
+//! - There is no MP_TCPRST.
+
+use std::net::IpAddr;
+
+use super::fields::Reader;
+use super::mptcp_option::{
+    AddressId, BACKUP, Dss, Join, Key, OptionError, RemovedAddresses, backup_bit, closed, complete,
+    data_sequence_signal, failed, join, put_address, put_reserved_and, put_subtype,
+    removed_addresses, split_subtype, subtype,
+};
+use super::tcp_options::{OptionBytes, put};
+use crate::seq::DataSeq;
+
+/// An option of Multipath TCP, version 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MptcpOptionV0 {
+    /// MP_CAPABLE (RFC 6824, section 3.1).
+    Capable {
+        /// 0, unless a SYN asks for a later version.
+        version: u8,
+        /// Flags A to H.
+        flags: u8,
+        /// The key of who sends.
+        sender_key: Key,
+        /// The other key, in the third packet.
+        receiver_key: Option<Key>,
+    },
+    /// MP_JOIN (RFC 6824, section 3.2).
+    Join(Join),
+    /// DSS (RFC 6824, section 3.3).
+    Dss(Dss),
+    /// ADD_ADDR (RFC 6824, section 3.4.1).
+    AddAddress {
+        /// Its ID.
+        id: AddressId,
+        /// The address.
+        address: IpAddr,
+        /// Where it listens, if not at the port of the initial subflow.
+        port: Option<u16>,
+    },
+    /// REMOVE_ADDR (RFC 6824, section 3.4.2).
+    RemoveAddress(RemovedAddresses),
+    /// MP_PRIO (RFC 6824, section 3.3.8).
+    Priority {
+        /// Flag B.
+        backup: bool,
+        /// Which subflows of the sender, if not the one it came on.
+        address_id: Option<AddressId>,
+    },
+    /// MP_FAIL (RFC 6824, section 3.6).
+    Fail {
+        /// Where the mapping that failed starts.
+        data_seq: DataSeq,
+    },
+    /// MP_FASTCLOSE (RFC 6824, section 3.5).
+    FastClose {
+        /// The key of who receives it.
+        receiver_key: Key,
+    },
+}
+
+impl MptcpOptionV0 {
+    /// Reads an option's content, which is what follows kind and length.
+    ///
+    /// # Errors
+    /// The subtype is not one of version 0, or the content has not the form of its subtype.
+    pub fn parse(content: &[u8]) -> Result<Self, OptionError> {
+        let (subtype, low, mut body) = split_subtype(content)?;
+        let body = &mut body;
+        let option = match subtype {
+            subtype::CAPABLE => capable(low, body),
+            subtype::JOIN => join(low, body).map(Self::Join),
+            subtype::DSS => data_sequence_signal(body).map(Self::Dss),
+            subtype::ADD_ADDRESS => added_address(low, body),
+            subtype::REMOVE_ADDRESS => removed_addresses(body).map(Self::RemoveAddress),
+            subtype::PRIORITY => Some(Self::Priority {
+                backup: low & BACKUP != 0,
+                address_id: body.u8(),
+            }),
+            subtype::FAIL => failed(body).map(|data_seq| Self::Fail { data_seq }),
+            subtype::FAST_CLOSE => {
+                closed(body).map(|receiver_key| Self::FastClose { receiver_key })
+            }
+            _ => return Err(OptionError::Unknown),
+        };
+        complete(option, body)
+    }
+
+    /// Appends the option, kind and length included, [`MptcpOptionV0::wire_len`] bytes.
+    ///
+    /// # Panics
+    /// There is no space for it.
+    pub fn emit(&self, to: &mut OptionBytes) {
+        let (subtype, low) = self.subtype();
+        put_subtype(self.wire_len(), subtype, low, to);
+        match self {
+            Self::Capable {
+                flags,
+                sender_key,
+                receiver_key,
+                ..
+            } => {
+                put(&[*flags], to);
+                put(&sender_key.to_be_bytes(), to);
+                put(
+                    receiver_key.map(u64::to_be_bytes).as_slice().as_flattened(),
+                    to,
+                );
+            }
+            Self::Join(join) => join.emit(to),
+            Self::Dss(dss) => dss.emit(to),
+            Self::AddAddress { id, address, port } => {
+                put(&[*id], to);
+                put_address(*address, to);
+                put(port.map(u16::to_be_bytes).as_slice().as_flattened(), to);
+            }
+            Self::RemoveAddress(ids) => put(ids, to),
+            Self::Priority { address_id, .. } => put(address_id.as_slice(), to),
+            Self::Fail { data_seq } => put_reserved_and(data_seq.0, to),
+            Self::FastClose { receiver_key } => put_reserved_and(*receiver_key, to),
+        }
+    }
+
+    /// Bytes of the option, without padding.
+    pub fn wire_len(&self) -> usize {
+        match self {
+            Self::Capable { receiver_key, .. } => 12 + 8 * usize::from(receiver_key.is_some()),
+            Self::Join(join) => join.wire_len(),
+            Self::Dss(dss) => dss.wire_len(),
+            Self::AddAddress { address, port, .. } => {
+                let address_len = if address.is_ipv4() { 4 } else { 16 };
+                4 + address_len + 2 * usize::from(port.is_some())
+            }
+            Self::RemoveAddress(ids) => 3 + ids.len(),
+            Self::Priority { address_id, .. } => 3 + usize::from(address_id.is_some()),
+            Self::Fail { .. } | Self::FastClose { .. } => 12,
+        }
+    }
+
+    /// The subtype and the four bits after it.
+    fn subtype(&self) -> (u8, u8) {
+        match self {
+            Self::Capable { version, .. } => (subtype::CAPABLE, *version),
+            Self::Join(join) => (subtype::JOIN, join.low_bits()),
+            Self::Dss(_) => (subtype::DSS, 0),
+            Self::AddAddress { address, .. } => (subtype::ADD_ADDRESS, ip_version(address)),
+            Self::RemoveAddress(_) => (subtype::REMOVE_ADDRESS, 0),
+            Self::Priority { backup, .. } => (subtype::PRIORITY, backup_bit(*backup)),
+            Self::Fail { .. } => (subtype::FAIL, 0),
+            Self::FastClose { .. } => (subtype::FAST_CLOSE, 0),
+        }
+    }
+}
+
+fn capable(version: u8, body: &mut Reader<'_>) -> Option<MptcpOptionV0> {
+    Some(MptcpOptionV0::Capable {
+        version,
+        flags: body.u8()?,
+        sender_key: body.u64()?,
+        receiver_key: body.u64(),
+    })
+}
+
+fn added_address(ip_version: u8, body: &mut Reader<'_>) -> Option<MptcpOptionV0> {
+    let id = body.u8()?;
+    let address = match ip_version {
+        4 => IpAddr::from(body.octets::<4>()?),
+        6 => IpAddr::from(body.octets::<16>()?),
+        _ => return None,
+    };
+    Some(MptcpOptionV0::AddAddress {
+        id,
+        address,
+        port: body.u16(),
+    })
+}
+
+fn ip_version(address: &IpAddr) -> u8 {
+    if address.is_ipv4() { 4 } else { 6 }
+}

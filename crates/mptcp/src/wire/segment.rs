@@ -1,0 +1,183 @@
+//! A TCP segment (RFC 9293, section 3.1) with the options in use.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::{BitOr, BitOrAssign, Range};
+use std::sync::Arc;
+
+use super::checksum::Sum;
+use super::error::{Header, ParseError};
+use super::tcp::{TCP_HEADER_LEN, TCP_PROTOCOL, TcpView};
+use super::tcp_options::{IgnoredOptions, MAX_OPTIONS_LEN, TcpOptions};
+use crate::payload::Payload;
+use crate::seq::SeqNr;
+
+/// The control bits of a segment.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// None.
+    pub const NONE: Self = Self(0);
+    /// No more data from the sender.
+    pub const FIN: Self = Self(0x01);
+    /// Sequence numbers are synchronized.
+    pub const SYN: Self = Self(0x02);
+    /// The connection is reset.
+    pub const RST: Self = Self(0x04);
+    /// Push.
+    pub const PSH: Self = Self(0x08);
+    /// The acknowledgment field counts.
+    pub const ACK: Self = Self(0x10);
+    /// The urgent pointer counts; we never send it and take urgent data as data (RFC 6093).
+    pub const URG: Self = Self(0x20);
+    /// ECN echo (RFC 3168, section 6.1).
+    pub const ECE: Self = Self(0x40);
+    /// Congestion window reduced (RFC 3168, section 6.1).
+    pub const CWR: Self = Self(0x80);
+
+    /// Whether all bits of `others` are set.
+    pub fn contains(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Flags {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+impl fmt::Debug for Flags {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
+        let set = names
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| self.0 >> bit & 1 == 1);
+        to.write_str(&set.map(|(_, name)| *name).collect::<Vec<_>>().join("|"))
+    }
+}
+
+/// A TCP segment. It is a value of fixed size: only [`Payload`] can refer to memory elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Port of the sender.
+    pub source_port: u16,
+    /// Port of the receiver.
+    pub destination_port: u16,
+    /// Number of the first byte, or of the SYN.
+    pub seq: SeqNr,
+    /// The next number expected, if [`Flags::ACK`] is set.
+    pub ack: SeqNr,
+    /// Control bits.
+    pub flags: Flags,
+    /// The receive window, not scaled back.
+    pub window: u16,
+    /// Options.
+    pub options: TcpOptions,
+    /// Data.
+    pub payload: Payload,
+}
+
+impl Segment {
+    /// Sequence numbers it takes (SEG.LEN of RFC 9293): data, SYN and FIN.
+    pub fn seq_len(&self) -> u32 {
+        let syn = u32::from(self.flags.contains(Flags::SYN));
+        let fin = u32::from(self.flags.contains(Flags::FIN));
+        self.payload.len() + syn + fin
+    }
+
+    /// The first number after it.
+    pub fn end(&self) -> SeqNr {
+        self.seq + self.seq_len()
+    }
+
+    /// Bytes of header, options and payload.
+    ///
+    /// # Panics
+    /// The options take more than [`MAX_OPTIONS_LEN`] bytes, which is a mistake of who built the
+    /// segment.
+    pub fn wire_len(&self) -> usize {
+        let options = self.options.wire_len();
+        assert!(options <= MAX_OPTIONS_LEN, "{options} bytes of options");
+        TCP_HEADER_LEN + options + self.payload.len() as usize
+    }
+
+    /// Reads the segment that stands in that range of `bytes`; its payload is a part of them, not a copy. The urgent pointer
+    /// and reserved bits are not kept.
+    ///
+    /// # Errors
+    /// There is no whole header, or the checksum is not that of a segment between these two.
+    ///
+    /// # Panics
+    /// The range does not lie within.
+    #[inline]
+    pub fn parse(
+        bytes: &Arc<[u8]>,
+        range: Range<usize>,
+        source: IpAddr,
+        destination: IpAddr,
+    ) -> Result<(Self, IgnoredOptions), ParseError> {
+        let segment = &bytes[range.clone()];
+        let view = TcpView::new(segment)?;
+        let mut sum = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, segment.len());
+        sum.add_bytes(segment);
+        if !sum.is_right() {
+            return Err(ParseError::Checksum {
+                header: Header::Tcp,
+            });
+        }
+        let payload = range.start + view.header_len()..range.end;
+        let mut segment = Self {
+            source_port: view.source_port(),
+            destination_port: view.destination_port(),
+            seq: view.seq(),
+            ack: view.ack(),
+            flags: view.flags(),
+            window: view.window(),
+            options: TcpOptions::default(),
+            payload: Payload::shared(Arc::clone(bytes), payload),
+        };
+        let ignored = segment.options.read(view.options());
+        Ok((segment, ignored))
+    }
+
+    /// Appends the segment's bytes, with the checksum of a segment between these two.
+    ///
+    /// # Panics
+    /// The options take more than [`MAX_OPTIONS_LEN`] bytes.
+    pub fn emit(&self, source: IpAddr, destination: IpAddr, to: &mut Vec<u8>) {
+        let start = to.len();
+        let options = self.options.emit();
+        to.extend_from_slice(&self.header(options.len()));
+        to.extend_from_slice(&options);
+        self.payload.append_to(to);
+        let segment = &mut to[start..];
+        let mut sum = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, segment.len());
+        sum.add_bytes(segment);
+        segment[16..18].copy_from_slice(&sum.checksum().to_be_bytes());
+    }
+
+    /// The fixed part of the header, its checksum zero.
+    fn header(&self, options_len: usize) -> [u8; TCP_HEADER_LEN] {
+        let mut header = [0; TCP_HEADER_LEN];
+        header[0..2].copy_from_slice(&self.source_port.to_be_bytes());
+        header[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
+        header[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
+        header[8..12].copy_from_slice(&self.ack.0.to_be_bytes());
+        // In its upper four bits, how many words of 32 bits header and options are.
+        header[12] = (((TCP_HEADER_LEN + options_len) / 4) << 4) as u8;
+        header[13] = self.flags.0;
+        header[14..16].copy_from_slice(&self.window.to_be_bytes());
+        header
+    }
+}

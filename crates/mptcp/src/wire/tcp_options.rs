@@ -1,0 +1,318 @@
+//! The options of a TCP segment: which we know, and how they are laid out.
+//!
+//! They are written in Linux's order, each so that it ends on a multiple of four bytes: MSS, SACK-permitted, timestamps, window
+//! scale, SACK blocks, then those of Multipath TCP. Paddings stand before an option of TCP and behind one of MPTCP:
+//!
+//! | segment | options |
+//! |---|---|
+//! | SYN | MSS, SACK-permitted, timestamps, NOP, window scale, MP_CAPABLE or MP_JOIN |
+//! | data | NOP, NOP, timestamps, DSS, NOP, NOP |
+//! | acknowledgment | NOP, NOP, timestamps, NOP, NOP, SACK, DSS |
+//!
+//! A peer may have packed options closer than that. Such a segment can still be written again: what does not fit with paddings
+//! is written without.
+
+use arrayvec::ArrayVec;
+
+use super::MptcpOptions;
+use super::fields::u32_at;
+use super::mptcp_option::{self, MptcpOption, OptionError};
+use super::options::{NO_OPERATION, OptionsIter};
+use crate::seq::SeqNr;
+
+/// The option space of a segment in bytes.
+pub const MAX_OPTIONS_LEN: usize = 40;
+
+/// The options of a segment as bytes.
+pub type OptionBytes = ArrayVec<u8, MAX_OPTIONS_LEN>;
+
+/// RFC 9293, section 3.2.
+const MSS: u8 = 2;
+/// RFC 7323, section 2.2.
+const WINDOW_SCALE: u8 = 3;
+/// RFC 2018, section 2.
+const SACK_PERMITTED: u8 = 4;
+/// RFC 2018, section 3.
+const SACK: u8 = 5;
+/// RFC 7323, section 3.2.
+const TIMESTAMPS: u8 = 8;
+
+const MSS_LEN: usize = 4;
+const WINDOW_SCALE_LEN: usize = 3;
+const SACK_PERMITTED_LEN: usize = 2;
+const TIMESTAMPS_LEN: usize = 10;
+const SACK_BLOCK_LEN: usize = 8;
+/// Options end on multiples of this many bytes.
+const ALIGNMENT: usize = 4;
+
+/// The timestamps option (RFC 7323, section 3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timestamps {
+    /// TSval.
+    pub value: u32,
+    /// TSecr.
+    pub echo: u32,
+}
+
+/// Received bytes `start..end` (RFC 2018, section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SackBlock {
+    /// The first number of the block.
+    pub start: SeqNr,
+    /// The first number after it.
+    pub end: SeqNr,
+}
+
+/// As many blocks as the option space can hold.
+pub type SackBlocks = ArrayVec<SackBlock, 4>;
+
+/// The options of a segment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// Maximum segment size in bytes (RFC 9293, section 3.7.1).
+    pub mss: Option<u16>,
+    /// Shift count of the window (RFC 7323, section 2.2), as received.
+    pub window_scale: Option<u8>,
+    /// Whether the sender can take selective acknowledgments (RFC 2018, section 2).
+    pub sack_permitted: bool,
+    /// Timestamps.
+    pub timestamps: Option<Timestamps>,
+    /// Selective acknowledgments; a first block at or below the acknowledgment, or within the second, is a duplicate's (RFC 2883).
+    pub sack: SackBlocks,
+    /// Options of Multipath TCP.
+    pub mptcp: MptcpOptions,
+}
+
+/// Options of a received segment that were passed over, as they have to be: unknown ones by RFC 9293, section 3.1 (MUST-6),
+/// malformed ones by the same (MUST-7) and by RFC 8684, section 3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IgnoredOptions {
+    /// Of a kind, or a subtype of Multipath TCP, that we do not know.
+    pub unknown: u8,
+    /// Of a length or form that the kind or subtype does not have. If the length is impossible, the options after it are lost too.
+    pub malformed: u8,
+    /// Repetitions of an option of TCP, and options of Multipath TCP that [`MptcpOptions`] has no place for.
+    pub surplus: u8,
+}
+
+impl IgnoredOptions {
+    /// Whether all options were understood.
+    pub fn is_none(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl TcpOptions {
+    /// Reads options. Of repeated ones the first counts.
+    pub fn parse(options: OptionsIter<'_>) -> (Self, IgnoredOptions) {
+        let mut parsed = Self::default();
+        let ignored = parsed.read(options);
+        (parsed, ignored)
+    }
+
+    /// Adds options to none, in their place: they are large.
+    pub(super) fn read(&mut self, mut options: OptionsIter<'_>) -> IgnoredOptions {
+        let mut ignored = IgnoredOptions::default();
+        for (kind, content) in options.by_ref() {
+            match self.take(kind, content) {
+                Ok(()) => {}
+                Err(OptionError::Unknown) => ignored.unknown += 1,
+                Err(OptionError::Malformed) => ignored.malformed += 1,
+                Err(OptionError::Surplus) => ignored.surplus += 1,
+            }
+        }
+        ignored.malformed += u8::from(options.is_malformed());
+        ignored
+    }
+
+    fn take(&mut self, kind: u8, content: &[u8]) -> Result<(), OptionError> {
+        match kind {
+            MSS => set(&mut self.mss, exactly(content).map(u16::from_be_bytes)),
+            WINDOW_SCALE => set(
+                &mut self.window_scale,
+                exactly(content).map(|[shift]| shift),
+            ),
+            TIMESTAMPS => set(
+                &mut self.timestamps,
+                exactly(content).map(Timestamps::of_octets),
+            ),
+            SACK_PERMITTED => {
+                let mut permitted = self.sack_permitted.then_some(());
+                set(&mut permitted, exactly(content).map(|[]| ()))?;
+                self.sack_permitted = true;
+                Ok(())
+            }
+            SACK => self.take_sack(content),
+            mptcp_option::KIND => {
+                let option = MptcpOption::parse(content)?;
+                self.mptcp
+                    .try_push(option)
+                    .map_err(|_| OptionError::Surplus)
+            }
+            _ => Err(OptionError::Unknown),
+        }
+    }
+
+    fn take_sack(&mut self, content: &[u8]) -> Result<(), OptionError> {
+        let (blocks, rest) = content.as_chunks::<SACK_BLOCK_LEN>();
+        if blocks.is_empty() || !rest.is_empty() {
+            return Err(OptionError::Malformed);
+        }
+        if !self.sack.is_empty() {
+            return Err(OptionError::Surplus);
+        }
+        // Four blocks fill the option space, so all have a place.
+        self.sack = blocks
+            .iter()
+            .map(|octets| SackBlock::of_octets(*octets))
+            .collect();
+        Ok(())
+    }
+
+    /// Bytes they take with paddings, more than [`MAX_OPTIONS_LEN`] if they are too many: what a sender has to ask that wants
+    /// to add one where Linux would.
+    pub fn aligned_len(&self) -> usize {
+        let mss = if self.mss.is_some() { MSS_LEN } else { 0 };
+        let window_scale = if self.window_scale.is_some() { 4 } else { 0 };
+        // With timestamps, SACK-permitted stands in the place of their padding.
+        let timestamps = match (self.sack_permitted, self.timestamps) {
+            (_, Some(_)) => 12,
+            (true, None) => 4,
+            (false, None) => 0,
+        };
+        let sack = match self.sack.len() {
+            0 => 0,
+            blocks => 4 + SACK_BLOCK_LEN * blocks,
+        };
+        let mptcp = self
+            .mptcp
+            .iter()
+            .map(|option| option.wire_len().next_multiple_of(ALIGNMENT));
+        mss + window_scale + timestamps + sack + mptcp.sum::<usize>()
+    }
+
+    /// Bytes they take on the wire, more than [`MAX_OPTIONS_LEN`] if they are too many: as much as with paddings, or as without
+    /// if only so they fit.
+    pub fn wire_len(&self) -> usize {
+        match self.aligned_len() {
+            len if len <= MAX_OPTIONS_LEN => len,
+            _ => self.packed_len().next_multiple_of(ALIGNMENT),
+        }
+    }
+
+    fn packed_len(&self) -> usize {
+        let mss = if self.mss.is_some() { MSS_LEN } else { 0 };
+        let window_scale = self.window_scale.map_or(0, |_| WINDOW_SCALE_LEN);
+        let timestamps = self.timestamps.map_or(0, |_| TIMESTAMPS_LEN);
+        let sack_permitted = SACK_PERMITTED_LEN * usize::from(self.sack_permitted);
+        let sack = match self.sack.len() {
+            0 => 0,
+            blocks => 2 + SACK_BLOCK_LEN * blocks,
+        };
+        let mptcp = self.mptcp.iter().map(MptcpOption::wire_len);
+        mss + window_scale + timestamps + sack_permitted + sack + mptcp.sum::<usize>()
+    }
+
+    /// Their bytes, a multiple of four.
+    ///
+    /// # Panics
+    /// They take more than [`MAX_OPTIONS_LEN`] bytes.
+    pub fn emit(&self) -> OptionBytes {
+        let mut to = OptionBytes::new();
+        let is_aligned = self.aligned_len() <= MAX_OPTIONS_LEN;
+        self.emit_tcp(is_aligned, &mut to);
+        for option in &self.mptcp {
+            option.emit(&mut to);
+            if is_aligned {
+                pad(0, &mut to);
+            }
+        }
+        pad(0, &mut to);
+        to
+    }
+
+    fn emit_tcp(&self, is_aligned: bool, to: &mut OptionBytes) {
+        let pad_before = |len, to: &mut OptionBytes| {
+            if is_aligned {
+                pad(len, to);
+            }
+        };
+        if let Some(mss) = self.mss {
+            put(&[MSS, MSS_LEN as u8], to);
+            put(&mss.to_be_bytes(), to);
+        }
+        if self.sack_permitted {
+            if self.timestamps.is_none() {
+                pad_before(SACK_PERMITTED_LEN, to);
+            }
+            put(&[SACK_PERMITTED, SACK_PERMITTED_LEN as u8], to);
+        }
+        if let Some(timestamps) = self.timestamps {
+            pad_before(TIMESTAMPS_LEN, to);
+            put(&[TIMESTAMPS, TIMESTAMPS_LEN as u8], to);
+            put(&timestamps.value.to_be_bytes(), to);
+            put(&timestamps.echo.to_be_bytes(), to);
+        }
+        if let Some(shift) = self.window_scale {
+            pad_before(WINDOW_SCALE_LEN, to);
+            put(&[WINDOW_SCALE, WINDOW_SCALE_LEN as u8, shift], to);
+        }
+        if !self.sack.is_empty() {
+            let len = 2 + SACK_BLOCK_LEN * self.sack.len();
+            pad_before(len, to);
+            put(&[SACK, len as u8], to);
+            for block in &self.sack {
+                put(&block.start.0.to_be_bytes(), to);
+                put(&block.end.0.to_be_bytes(), to);
+            }
+        }
+    }
+}
+
+impl Timestamps {
+    fn of_octets(octets: [u8; 8]) -> Self {
+        Self {
+            value: u32_at(&octets, 0),
+            echo: u32_at(&octets, 4),
+        }
+    }
+}
+
+impl SackBlock {
+    fn of_octets(octets: [u8; SACK_BLOCK_LEN]) -> Self {
+        Self {
+            start: SeqNr(u32_at(&octets, 0)),
+            end: SeqNr(u32_at(&octets, 4)),
+        }
+    }
+}
+
+/// The content of an option that has but one length.
+fn exactly<const LEN: usize>(content: &[u8]) -> Result<[u8; LEN], OptionError> {
+    content.try_into().map_err(|_| OptionError::Malformed)
+}
+
+fn set<T>(field: &mut Option<T>, value: Result<T, OptionError>) -> Result<(), OptionError> {
+    let value = value?;
+    if field.is_some() {
+        return Err(OptionError::Surplus);
+    }
+    *field = Some(value);
+    Ok(())
+}
+
+/// Appends bytes of an option.
+///
+/// # Panics
+/// There is no space for them.
+pub(super) fn put(bytes: &[u8], to: &mut OptionBytes) {
+    to.try_extend_from_slice(bytes)
+        .expect("at most 40 bytes of options");
+}
+
+/// Pads so that an option of that length ends aligned.
+fn pad(len: usize, to: &mut OptionBytes) {
+    while !(to.len() + len).is_multiple_of(ALIGNMENT) {
+        put(&[NO_OPERATION], to);
+    }
+}

@@ -1,0 +1,143 @@
+//! UDP (RFC 768): the header in memory, and packets as values.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::checksum::Sum;
+use super::error::{Header, ParseError};
+use super::fields::u16_at;
+use super::ip::{Ecn, Hops, IpHeader, header_len};
+use crate::payload::Payload;
+
+/// Bytes of a UDP header.
+const UDP_HEADER_LEN: usize = 8;
+/// UDP's number in IP.
+pub const UDP_PROTOCOL: u8 = 17;
+
+/// A datagram in memory. What `new` has checked, no accessor can fail at.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpView<'a> {
+    header: &'a [u8; UDP_HEADER_LEN],
+    payload: &'a [u8],
+}
+
+impl<'a> UdpView<'a> {
+    /// The datagram at the start of `bytes`.
+    ///
+    /// # Errors
+    /// It is longer than they are, or shorter than its header.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, ParseError> {
+        let (header, rest) = Header::Udp.split(bytes)?;
+        let len = usize::from(u16_at(header, 4));
+        let payload_len = Header::Udp.len_after(len, UDP_HEADER_LEN)?;
+        Header::Udp.check_len(bytes.len(), len)?;
+        Ok(Self {
+            header,
+            payload: &rest[..payload_len],
+        })
+    }
+
+    /// Port of the sender.
+    pub fn source_port(&self) -> u16 {
+        u16_at(self.header, 0)
+    }
+
+    /// Port of the receiver.
+    pub fn destination_port(&self) -> u16 {
+        u16_at(self.header, 2)
+    }
+
+    /// Whether the datagram, sent between these two, is unharmed. Over IPv4 it may have no checksum, which is a zero; over
+    /// IPv6 it must have one (RFC 8200, section 8.1).
+    pub fn is_checksum_right(&self, source: IpAddr, destination: IpAddr) -> bool {
+        let len = UDP_HEADER_LEN + self.payload.len();
+        let mut sum = Sum::of_pseudo_header(source, destination, UDP_PROTOCOL, len);
+        sum.add_bytes(self.header);
+        sum.add_bytes(self.payload);
+        match u16_at(self.header, 6) {
+            0 => source.is_ipv4(),
+            _ => sum.is_right(),
+        }
+    }
+
+    /// Data.
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+}
+
+/// An IP packet that carries a UDP datagram. Both addresses are of one family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UdpPacket {
+    /// Who sends.
+    pub source: IpAddr,
+    /// Who receives.
+    pub destination: IpAddr,
+    /// What routers say of congestion.
+    pub ecn: Ecn,
+    /// Port of the sender.
+    pub source_port: u16,
+    /// Port of the receiver.
+    pub destination_port: u16,
+    /// Data.
+    pub payload: Payload,
+}
+
+impl UdpPacket {
+    /// Reads a packet; its payload is a part of `bytes`, not a copy.
+    ///
+    /// # Errors
+    /// It is no whole, unharmed packet of UDP.
+    pub fn parse(bytes: &Arc<[u8]>) -> Result<Self, ParseError> {
+        let (ip, transport) = IpHeader::parse(bytes, UDP_PROTOCOL)?;
+        let view = UdpView::new(&bytes[transport.clone()])?;
+        if !view.is_checksum_right(ip.source, ip.destination) {
+            return Err(ParseError::Checksum {
+                header: Header::Udp,
+            });
+        }
+        let start = transport.start + UDP_HEADER_LEN;
+        Ok(Self {
+            source: ip.source,
+            destination: ip.destination,
+            ecn: ip.ecn,
+            source_port: view.source_port(),
+            destination_port: view.destination_port(),
+            payload: Payload::shared(Arc::clone(bytes), start..start + view.payload().len()),
+        })
+    }
+
+    /// Appends the packet's bytes.
+    ///
+    /// # Panics
+    /// The addresses are not of one family, or the packet is longer than IP allows.
+    pub fn emit(&self, to: &mut Vec<u8>) {
+        let len = UDP_HEADER_LEN + self.payload.len() as usize;
+        let ip = IpHeader {
+            source: self.source,
+            destination: self.destination,
+            ecn: self.ecn,
+            via: Hops::new(),
+        };
+        ip.emit(UDP_PROTOCOL, len, to);
+        let start = to.len();
+        to.extend_from_slice(&self.source_port.to_be_bytes());
+        to.extend_from_slice(&self.destination_port.to_be_bytes());
+        to.extend_from_slice(&(len as u16).to_be_bytes());
+        to.extend_from_slice(&[0, 0]);
+        self.payload.append_to(to);
+        let mut sum = Sum::of_pseudo_header(self.source, self.destination, UDP_PROTOCOL, len);
+        sum.add_bytes(&to[start..]);
+        // A zero would say that there is no checksum; its complement is the same number.
+        let checksum = match sum.checksum() {
+            0 => u16::MAX,
+            checksum => checksum,
+        };
+        to[start + 6..start + 8].copy_from_slice(&checksum.to_be_bytes());
+    }
+
+    /// Bytes of the packet, IP header included.
+    pub fn wire_len(&self) -> usize {
+        header_len(self.source, &Hops::new()) + UDP_HEADER_LEN + self.payload.len() as usize
+    }
+}

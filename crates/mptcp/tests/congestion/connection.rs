@@ -1,0 +1,203 @@
+//! The windows of a connection and the engine's promises, without an engine.
+
+use mptcp::cc::parameters::Parameters;
+use mptcp::cc::{Acked, Congestion, CongestionControl, Context, DeliveryRate, Window, by_name};
+use mptcp::time::Nanos;
+
+pub const MSS_BYTES: u32 = 1000;
+
+/// What the driver remembers of a subflow.
+#[derive(Clone, Debug, Default)]
+struct Subflow {
+    delivered_bytes: u64,
+    repair: Option<Repair>,
+}
+
+/// What goes on after a congestion.
+#[derive(Clone, Debug)]
+struct Repair {
+    congestion: Congestion,
+    cwnd_bytes: f64,
+    ssthresh_bytes: f64,
+}
+
+/// A connection that is driven by hand.
+#[derive(Debug)]
+pub struct Connection {
+    pub control: Box<dyn CongestionControl>,
+    pub windows: Vec<Window>,
+    pub now: Nanos,
+    subflows: Vec<Subflow>,
+}
+
+impl Connection {
+    pub fn new(name: &str, parameters: &Parameters) -> Self {
+        Self {
+            control: by_name(name).expect("a registered name")(parameters),
+            windows: Vec::new(),
+            now: 0,
+            subflows: Vec::new(),
+        }
+    }
+
+    pub fn context(&mut self, which: usize) -> (&mut Box<dyn CongestionControl>, Context<'_>) {
+        let context = Context::new(self.now, &mut self.windows, which);
+        (&mut self.control, context)
+    }
+
+    pub fn add(&mut self, srtt: Option<Nanos>) {
+        self.windows.push(Window {
+            srtt,
+            min_rtt: srtt,
+            ..Window::new(MSS_BYTES, 10 * MSS_BYTES)
+        });
+        self.subflows.push(Subflow::default());
+        let (control, mut context) = self.context(self.windows.len() - 1);
+        control.subflow_added(&mut context);
+    }
+
+    pub fn remove(&mut self, which: usize) {
+        self.control.subflow_removed(which);
+        self.windows.remove(which);
+        self.subflows.remove(which);
+    }
+
+    pub fn sent(&mut self, which: usize, packets: u32) {
+        let bytes = packets * MSS_BYTES;
+        self.windows[which].in_flight_bytes += bytes;
+        let (control, mut context) = self.context(which);
+        control.segment_sent(&mut context, bytes);
+    }
+
+    /// Packets that are in flight arrive; with a round-trip time it becomes the smoothed one.
+    pub fn acked(&mut self, which: usize, packets: u32, rtt: Option<Nanos>, is_limited: bool) {
+        let window = &mut self.windows[which];
+        let bytes = (packets * MSS_BYTES).min(window.in_flight_bytes);
+        window.in_flight_bytes -= bytes;
+        window.srtt = rtt.or(window.srtt);
+        window.acked_since_loss_bytes += u64::from(bytes);
+        let subflow = &mut self.subflows[which];
+        let delivered_before_bytes = subflow.delivered_bytes;
+        subflow.delivered_bytes += u64::from(bytes);
+        let acked = Acked {
+            bytes,
+            lost_bytes: 0,
+            rtt,
+            is_window_limited: is_limited,
+            delivery_rate: rtt.filter(|rtt| *rtt > 0).map(|rtt| DeliveryRate {
+                bytes_per_second: f64::from(bytes) * 1e9 / rtt as f64,
+                is_application_limited: !is_limited,
+                delivered_before_bytes,
+            }),
+            delivered_bytes: subflow.delivered_bytes,
+        };
+        self.tell_acked(which, &acked);
+    }
+
+    /// Hands on an acknowledgment if the control is to see it.
+    pub fn tell_acked(&mut self, which: usize, acked: &Acked) {
+        let repair = &self.subflows[which].repair;
+        let in_fast_recovery = repair
+            .as_ref()
+            .is_some_and(|it| it.congestion != Congestion::Timeout);
+        if acked.bytes > 0 && (!in_fast_recovery || self.control.owns_window()) {
+            let (control, mut context) = self.context(which);
+            control.acked(&mut context, acked);
+        }
+    }
+
+    /// A congestion; during a repair only a timeout after something else is a further one.
+    pub fn congested(&mut self, which: usize, congestion: Congestion) {
+        let is_timeout = congestion == Congestion::Timeout;
+        let of_repair = self.subflows[which]
+            .repair
+            .as_ref()
+            .map(|repair| repair.congestion);
+        if of_repair.is_some_and(|before| !is_timeout || before == Congestion::Timeout) {
+            return;
+        }
+        let window = &self.windows[which];
+        self.subflows[which].repair = Some(Repair {
+            congestion,
+            cwnd_bytes: window.cwnd_bytes,
+            ssthresh_bytes: window.ssthresh_bytes,
+        });
+        let (control, mut context) = self.context(which);
+        control.congestion(&mut context, congestion);
+        let window = &mut self.windows[which];
+        window.in_recovery = true;
+        window.acked_between_losses_bytes = std::mem::take(&mut window.acked_since_loss_bytes);
+    }
+
+    pub fn repaired(&mut self, which: usize) {
+        let Some(repair) = self.subflows[which].repair.take() else {
+            return;
+        };
+        let owns_window = self.control.owns_window();
+        let window = &mut self.windows[which];
+        window.in_recovery = false;
+        if repair.congestion != Congestion::Timeout
+            && !owns_window
+            && window.ssthresh_bytes.is_finite()
+        {
+            window.cwnd_bytes = window.ssthresh_bytes;
+        }
+        let (control, mut context) = self.context(which);
+        control.recovery_exited(&mut context);
+    }
+
+    pub fn undone(&mut self, which: usize) {
+        let Some(repair) = self.subflows[which].repair.take() else {
+            return;
+        };
+        let window = &mut self.windows[which];
+        window.in_recovery = false;
+        window.cwnd_bytes = window.cwnd_bytes.max(repair.cwnd_bytes);
+        window.ssthresh_bytes = window.ssthresh_bytes.max(repair.ssthresh_bytes);
+        let (control, mut context) = self.context(which);
+        control.undone(&mut context);
+    }
+
+    /// Nothing is sent for a while.
+    pub fn idle(&mut self, which: usize, idle: Nanos) {
+        self.now += idle;
+        if !self.control.owns_window() {
+            let window = &mut self.windows[which];
+            let initial = f64::from(10 * MSS_BYTES);
+            window.cwnd_bytes = window.cwnd_bytes.min(initial.max(window.cwnd_bytes / 2.0));
+        }
+        let (control, mut context) = self.context(which);
+        control.restarted_after_idle(&mut context, idle);
+    }
+
+    pub fn cwnd_packets(&self, which: usize) -> f64 {
+        self.windows[which].cwnd_packets()
+    }
+
+    /// Acknowledges packet by packet what the window holds, within one round-trip time, while further packets leave.
+    pub fn round(&mut self, which: usize, rtt: Nanos) {
+        self.fill(which);
+        let packets = self.cwnd_packets(which) as u32;
+        for _ in 0..packets {
+            self.now += rtt / u64::from(packets);
+            self.acked(which, 1, Some(rtt), true);
+            self.fill(which);
+        }
+    }
+
+    /// What is in flight arrives, and nothing else leaves.
+    pub fn drain(&mut self, which: usize, rtt: Nanos) {
+        self.now += rtt;
+        let packets = self.windows[which].in_flight_bytes / MSS_BYTES;
+        (0..packets).for_each(|_| self.acked(which, 1, Some(rtt), false));
+    }
+
+    /// Sends what the window allows.
+    fn fill(&mut self, which: usize) {
+        let window = &self.windows[which];
+        let free = (window.cwnd_bytes as u32).saturating_sub(window.in_flight_bytes);
+        if free >= MSS_BYTES {
+            self.sent(which, free / MSS_BYTES);
+        }
+    }
+}

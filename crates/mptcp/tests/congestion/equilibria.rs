@@ -1,0 +1,110 @@
+//! Where the controls settle when every packet may be lost, against the windows of their fluids.
+
+use mptcp::cc::fluid::{self, LossyPath};
+use mptcp::cc::parameters::Parameters;
+use mptcp::cc::{Congestion, ewtcp};
+use mptcp::time::MILLISECOND;
+
+use crate::connection::Connection;
+
+const P: [f64; 2] = [1e-3, 4e-3];
+const RTT_S: f64 = 0.1;
+const ROUNDS: u32 = 6_000;
+/// Rounds before windows are looked at.
+const WARM_UP: u32 = 500;
+
+/// Numbers from 0 to 1 (xorshift64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// One window of packets, of which the first that is lost ends the round with a recovery.
+fn round(connection: &mut Connection, which: usize, random: &mut Random) {
+    let packets = connection.cwnd_packets(which) as u32;
+    connection.sent(which, packets);
+    for _ in 0..packets {
+        if random.next() < P[which] {
+            connection.congested(which, Congestion::Loss);
+        }
+        connection.acked(which, 1, Some(100 * MILLISECOND), true);
+    }
+    connection.repaired(which);
+}
+
+/// The mean windows on two paths of equal round-trip times.
+fn mean_windows(name: &str) -> Vec<f64> {
+    let mut connection = Connection::new(name, &Parameters::default());
+    let mut random = Random(0x5eed_0123_4567_89ab);
+    let mut sums = vec![0.0; P.len()];
+    P.iter()
+        .for_each(|_| connection.add(Some(100 * MILLISECOND)));
+    for done in 0..ROUNDS {
+        for (which, sum) in sums.iter_mut().enumerate() {
+            round(&mut connection, which, &mut random);
+            if done >= WARM_UP {
+                *sum += connection.cwnd_packets(which) / f64::from(ROUNDS - WARM_UP);
+            }
+        }
+        connection.now += 100 * MILLISECOND;
+    }
+    sums
+}
+
+/// The sum is a little below that of the fluid, as loss comes in bursts, and the first path has its share of it.
+fn assert_settles(name: &str, fluid: &[f64]) {
+    let total = |windows: &[f64]| windows.iter().sum::<f64>();
+    let found = mean_windows(name);
+    let ratio = total(&found) / total(fluid);
+    assert!(
+        (0.8..=1.05).contains(&ratio),
+        "{name}: {found:?} against {fluid:?}"
+    );
+    let (share, expected) = (found[0] / total(&found), fluid[0] / total(fluid));
+    assert!(
+        (share - expected).abs() <= 0.05,
+        "{name}: {share} against {expected}"
+    );
+}
+
+fn paths() -> Vec<LossyPath> {
+    P.iter()
+        .map(|p| LossyPath {
+            p: *p,
+            rtt_s: RTT_S,
+        })
+        .collect()
+}
+
+#[test]
+fn reno_and_ewtcp_settle_as_single_flows_of_their_weight() {
+    assert_settles("reno", &P.map(fluid::reno));
+    assert_settles("ewtcp", &P.map(|p| fluid::ewtcp(p, ewtcp::weight(2))));
+}
+
+#[test]
+fn semicoupled_lia_and_balia_settle_where_their_fluids_do() {
+    assert_settles("semicoupled", &fluid::semicoupled(&P, 1.0));
+    assert_settles("lia", &fluid::lia(&paths()));
+    assert_settles("balia", &fluid::balia(&paths()));
+}
+
+#[test]
+fn olia_leaves_most_to_the_best_path() {
+    let found = mean_windows("olia");
+    let (total, fluid) = (found[0] + found[1], fluid::reno(P[0]));
+    assert!((0.8..=1.05).contains(&(total / fluid)), "{found:?}");
+    assert!(found[0] / total > 0.8, "{found:?}");
+}
+
+#[test]
+fn coupled_leaves_the_lossy_path_near_its_least_window() {
+    let found = mean_windows("coupled");
+    assert!(found[0] / (found[0] + found[1]) > 0.8, "{found:?}");
+}

@@ -1,0 +1,7 @@
+//! Congestion controls as the engine drives them: what holds whatever happens, where they settle, and how they get
+//! there.
+
+mod connection;
+mod dynamics;
+mod equilibria;
+mod properties;

@@ -1,0 +1,17 @@
+//! Two endpoints over paths in virtual time: what users and peers see of a connection.
+
+#[path = "../world/mod.rs"]
+mod world;
+
+mod aborts;
+mod addresses;
+mod aggregation;
+mod closing;
+mod failing_paths;
+mod fallback;
+mod handshakes;
+mod hostile_peers;
+mod joins;
+mod middleboxes;
+mod random_worlds;
+mod windows;

@@ -1,0 +1,432 @@
+//! The engine's side with its application, the kernel's side, and the paths between them, in real time.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mptcp::connection::{Connection, Event, Mode};
+use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
+use mptcp::payload::Payload;
+use mptcp::pm::AddressPair;
+use mptcp::subflow::CloseReason;
+use mptcp::time::Nanos;
+use mptcp::wire::Packet;
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::capture::Capture;
+use crate::namespace::Namespace;
+use crate::path::{End, Family, Path, address, number_of};
+use crate::peer::{Manner, Peer, Report};
+use crate::stack::Stack;
+
+/// The port of whoever listens.
+const PORT: u16 = 5001;
+
+/// Longer than any of these tests takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The longest wait without a look at what the peer says.
+const LOOK_INTERVAL: Nanos = 10_000_000;
+
+/// Packets of a path that are taken before the engine is asked for its own.
+const BATCH_LEN: usize = 64;
+
+/// The number of TCP in IP headers.
+const TCP: u8 = 6;
+
+/// Seeds of the streams to and from the kernel.
+const UPLOAD: u32 = 1;
+const DOWNLOAD: u32 = 2;
+
+/// Who opens the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opener {
+    Engine,
+    Kernel,
+}
+
+/// What is tried.
+pub struct Trial {
+    pub opener: Opener,
+    pub family: Family,
+    pub paths: usize,
+    /// Bytes to the kernel and from it.
+    pub upload: u32,
+    pub download: u32,
+    pub stack: Stack,
+    pub manner: Manner,
+    /// Whether the kernel wants checksums.
+    pub kernel_checksums: bool,
+    /// Endpoints of the kernel's path manager: words for `ip mptcp endpoint add`.
+    pub kernel_endpoints: Vec<String>,
+}
+
+impl Trial {
+    /// A megabyte in each direction over one path of IPv4.
+    pub fn new(opener: Opener) -> Self {
+        Self {
+            opener,
+            family: Family::V4,
+            paths: 1,
+            upload: 1_000_000,
+            download: 1_000_000,
+            stack: Stack::default(),
+            manner: Manner::default(),
+            kernel_checksums: false,
+            kernel_endpoints: Vec::new(),
+        }
+    }
+
+    /// The address of an end of a path.
+    pub fn address(&self, number: usize, end: End) -> std::net::IpAddr {
+        address(self.family, number, end)
+    }
+
+    fn pairs(&self) -> Vec<AddressPair> {
+        (1..=self.paths)
+            .map(|number| AddressPair {
+                local: self.address(number, End::Engine),
+                remote: self.address(number, End::Kernel),
+            })
+            .collect()
+    }
+
+    fn prepare(&self, namespace: &Namespace) {
+        namespace.set("net.mptcp.checksum_enabled", self.kernel_checksums.into());
+        namespace.ip("mptcp limits set subflows 8 add_addr_accepted 8");
+        for endpoint in &self.kernel_endpoints {
+            namespace.ip(&format!("mptcp endpoint add {endpoint}"));
+        }
+    }
+
+    fn start_peer(&self, namespace: &Namespace) -> Peer {
+        let kernel = |port| SocketAddr::new(self.address(1, End::Kernel), port);
+        let (local, remote) = match self.opener {
+            Opener::Engine => (kernel(PORT).unspecified(), None),
+            Opener::Kernel => (
+                kernel(0),
+                Some(SocketAddr::new(self.address(1, End::Engine), PORT)),
+            ),
+        };
+        let streams = [
+            &Payload::stream(DOWNLOAD, 0, self.download),
+            &Payload::stream(UPLOAD, 0, self.upload),
+        ];
+        Peer::start(namespace, local, remote, self.manner, streams)
+    }
+}
+
+/// Any address of the same family.
+trait Unspecified {
+    fn unspecified(self) -> Self;
+}
+
+impl Unspecified for SocketAddr {
+    fn unspecified(mut self) -> Self {
+        match &mut self {
+            Self::V4(address) => address.set_ip([0; 4].into()),
+            Self::V6(address) => address.set_ip([0; 16].into()),
+        }
+        self
+    }
+}
+
+/// A trial that runs.
+pub struct Judge {
+    pub trial: Trial,
+    pub endpoint: Endpoint,
+    pub connection: Option<ConnectionId>,
+    pub events: Vec<Event>,
+    /// Whether the application closes when it has written all; else that is up to the test.
+    pub closes: bool,
+    pub sent: u32,
+    pub received: u32,
+    pub peer: Peer,
+    pub paths: Vec<Path>,
+    pub namespace: Namespace,
+    capture: Capture,
+    start: Instant,
+}
+
+impl Judge {
+    /// Starts both sides; the connection is opened as soon as the listener is there.
+    pub fn new(trial: Trial) -> Self {
+        let namespace = Namespace::new();
+        let paths = (1..=trial.paths)
+            .map(|number| Path::new(&namespace, number))
+            .collect();
+        trial.prepare(&namespace);
+        let network = NetworkView {
+            pairs: trial.pairs(),
+            ..NetworkView::default()
+        };
+        let rng = Box::new(Xoshiro256PlusPlus::seed_from_u64(1));
+        let mut endpoint = Endpoint::new(network, rng);
+        endpoint.listen(PORT, trial.stack.profile());
+        Self {
+            endpoint,
+            connection: None,
+            events: Vec::new(),
+            closes: true,
+            sent: 0,
+            received: 0,
+            peer: trial.start_peer(&namespace),
+            paths,
+            namespace,
+            capture: Capture::default(),
+            start: Instant::now(),
+            trial,
+        }
+    }
+
+    /// Nanoseconds since the start.
+    pub fn now(&self) -> Nanos {
+        self.start.elapsed().as_nanos() as Nanos
+    }
+
+    /// Goes on until `is_done`; panics with what is known if that takes too long.
+    pub fn run_until(&mut self, is_done: impl Fn(&Self) -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !is_done(self) {
+            self.step();
+            assert!(Instant::now() < end, "not done: {}", self.describe());
+        }
+    }
+
+    /// Runs until both streams have arrived and both applications have seen the end.
+    pub fn run_to_the_end(&mut self) {
+        self.run_until(|judge| judge.closed().is_some() && judge.peer_end().is_some());
+        assert_eq!(self.closed(), Some(CloseReason::Finished));
+        assert_eq!(self.received, self.trial.download);
+        let expected = Report::Ended {
+            sent: self.trial.download.into(),
+            received: self.trial.upload.into(),
+            error: None,
+        };
+        assert_eq!(self.peer_end(), Some(&expected));
+        self.run_until(|judge| judge.counter("MPCurrEstab") == 0);
+    }
+
+    fn step(&mut self) {
+        self.wait();
+        for index in 0..self.paths.len() {
+            self.receive(index);
+        }
+        let now = self.now();
+        if self.endpoint.poll_timeout().is_some_and(|at| at <= now) {
+            self.endpoint.handle_timeout(now);
+        }
+        self.peer.listen();
+        self.act();
+        self.transmit();
+        self.act();
+        self.transmit();
+    }
+
+    /// Until a packet comes, or something is due.
+    fn wait(&self) {
+        let due = self.endpoint.poll_timeout();
+        let wait = due.map_or(LOOK_INTERVAL, |at| at.saturating_sub(self.now()));
+        let wait = Timespec {
+            tv_sec: 0,
+            tv_nsec: wait.min(LOOK_INTERVAL) as _,
+        };
+        let mut devices: Vec<_> = self
+            .paths
+            .iter()
+            .map(|path| PollFd::new(path, PollFlags::IN))
+            .collect();
+        poll(&mut devices, Some(&wait)).unwrap();
+    }
+
+    fn receive(&mut self, index: usize) {
+        for _ in 0..BATCH_LEN {
+            let Some(bytes) = self.paths[index].receive() else {
+                return;
+            };
+            let now = self.now();
+            if is_tcp(&bytes) && self.paths[index].delivers(End::Kernel) {
+                self.capture.add(now, &bytes);
+                let bytes: Arc<[u8]> = bytes.into();
+                let (packet, _) = Packet::parse(&bytes).expect("the kernel's packets are right");
+                self.endpoint.handle_packet(now, &packet);
+            }
+        }
+    }
+
+    fn transmit(&mut self) {
+        while let Some(packet) = self.endpoint.poll_transmit(self.now()) {
+            let path = &mut self.paths[number_of(packet.destination) - 1];
+            if path.delivers(End::Engine) {
+                let mut bytes = Vec::new();
+                packet.emit(&mut bytes);
+                path.send(&bytes);
+                self.capture
+                    .add(self.start.elapsed().as_nanos() as Nanos, &bytes);
+            }
+        }
+    }
+
+    /// What the engine's application does: takes or opens the connection, reads and checks, writes, closes.
+    fn act(&mut self) {
+        while let Some((_, event)) = self.endpoint.poll_event() {
+            self.events.push(event);
+        }
+        if self.connection.is_none() {
+            self.connection = self.open();
+        }
+        let Some(id) = self.connection else { return };
+        while let Some(Some(payload)) = self.endpoint.command(id, Connection::recv) {
+            let expected = Payload::stream(DOWNLOAD, self.received.into(), payload.len());
+            assert_eq!(payload, expected, "wrong bytes at {}", self.received);
+            self.received += payload.len();
+        }
+        self.write(id);
+    }
+
+    fn open(&mut self) -> Option<ConnectionId> {
+        match self.trial.opener {
+            Opener::Kernel => self.endpoint.accept(PORT),
+            Opener::Engine if self.peer.said.contains(&Report::Listening) => {
+                let local = SocketAddr::new(self.trial.address(1, End::Engine), 0);
+                let remote = SocketAddr::new(self.trial.address(1, End::Kernel), PORT);
+                let profile = self.trial.stack.profile();
+                let id = self.endpoint.connect(self.now(), local, remote, &profile);
+                Some(id.expect("the families are the same"))
+            }
+            Opener::Engine => None,
+        }
+    }
+
+    fn write(&mut self, id: ConnectionId) {
+        let left = self.trial.upload - self.sent;
+        let capacity = self
+            .endpoint
+            .connection(id)
+            .map_or(0, Connection::send_capacity);
+        if left > 0 && capacity > 0 {
+            let payload = Payload::stream(UPLOAD, self.sent.into(), left);
+            let taken = self
+                .endpoint
+                .command(id, |connection| connection.send(&payload));
+            self.sent += taken.unwrap_or(0);
+        }
+        if self.sent == self.trial.upload && self.closes {
+            self.closes = false;
+            self.endpoint.command(id, Connection::close);
+        }
+    }
+
+    /// Does something with the connection.
+    pub fn command(&mut self, command: impl FnOnce(&mut Connection)) {
+        let id = self.connection.expect("there is a connection");
+        self.endpoint.command(id, command);
+    }
+
+    /// Our address on that path comes, or goes.
+    pub fn set_address(&mut self, number: usize, is_up: bool) {
+        let address = self.trial.address(number, End::Engine);
+        self.endpoint
+            .handle_address_change(self.now(), address, is_up);
+    }
+
+    /// Our side wants the subflows of that path to be backup ones, or regular ones.
+    pub fn set_backup(&mut self, number: usize, on: bool) {
+        let local = self.trial.address(number, End::Engine);
+        self.endpoint.set_backup(self.now(), local, on);
+    }
+
+    /// The connection, once there is one.
+    pub fn state(&self) -> Option<&Connection> {
+        self.connection.and_then(|id| self.endpoint.connection(id))
+    }
+
+    /// What is spoken.
+    pub fn mode(&self) -> Option<Mode> {
+        self.state().map(Connection::mode)
+    }
+
+    /// Why the connection ended, once it has.
+    pub fn closed(&self) -> Option<CloseReason> {
+        self.events.iter().find_map(|event| match event {
+            Event::Closed { reason } => Some(*reason),
+            _ => None,
+        })
+    }
+
+    /// The peer's last word, once it has ended.
+    pub fn peer_end(&self) -> Option<&Report> {
+        let is_end = |report: &&Report| matches!(report, Report::Ended { .. });
+        self.peer.said.iter().find(is_end)
+    }
+
+    /// What the kernel has counted under that name.
+    pub fn counter(&self, name: &str) -> u64 {
+        let counters = self.namespace.counters();
+        *counters
+            .get(name)
+            .unwrap_or_else(|| panic!("this kernel does not count {name}"))
+    }
+
+    /// No counter of trouble has moved, except those.
+    pub fn assert_no_trouble_but(&self, allowed: &[&str]) {
+        let counters = self.namespace.counters();
+        let trouble: Vec<_> = counters
+            .iter()
+            .filter(|(name, count)| {
+                **count > 0 && is_trouble(name) && !allowed.contains(&name.as_str())
+            })
+            .collect();
+        assert!(trouble.is_empty(), "{trouble:?}: {}", self.describe());
+    }
+
+    fn describe(&self) -> String {
+        let counters = self.namespace.counters();
+        let counted: Vec<_> = counters.iter().filter(|(_, count)| **count > 0).collect();
+        let state = self.state();
+        let subflows: Vec<_> = state.iter().flat_map(|state| state.subflows()).collect();
+        format!(
+            "sent {}, received {}, {:?}\npeer {:?}\nkernel {counted:?}\n{:?}\n{subflows:#?}",
+            self.sent,
+            self.received,
+            self.events,
+            self.peer.said,
+            state.map(Connection::counters),
+        )
+    }
+}
+
+/// Whether a packet carries TCP, by its IP header without extensions.
+fn is_tcp(packet: &[u8]) -> bool {
+    match packet[0] >> 4 {
+        4 => packet[9] == TCP,
+        _ => packet[6] == TCP,
+    }
+}
+
+/// Whether a counter of the kernel tells of something that does not happen between two sides that are right.
+fn is_trouble(name: &str) -> bool {
+    const PARTS: [&str; 8] = [
+        "Fallback",
+        "Failure",
+        "Corruption",
+        "Csum",
+        "Infinite",
+        "NoDSS",
+        "DSSNo",
+        "Drop",
+    ];
+    const NAMES: [&str; 8] = [
+        "MPJoinNoTokenFound",
+        "MPJoinRejected",
+        "MPFailTx",
+        "MPFailRx",
+        "MPFastcloseTx",
+        "MPFastcloseRx",
+        "MPRstTx",
+        "MPRstRx",
+    ];
+    PARTS.iter().any(|part| name.contains(part)) || NAMES.contains(&name)
+}

@@ -1,0 +1,85 @@
+//! The network namespace where the kernel's side lives.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::process::{self, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// A namespace of its own for a test; it goes when this is dropped.
+pub struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    pub fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("mptcp-{}-{number}", process::id());
+        run(&["ip", "netns", "add", &name]);
+        Self { name }
+    }
+
+    /// A program that starts in here.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name, program]);
+        command
+    }
+
+    /// Runs `ip` in here with these words.
+    pub fn ip(&self, words: &str) {
+        let mut all = vec!["ip", "-n", &self.name];
+        all.extend(words.split_whitespace());
+        run(&all);
+    }
+
+    /// Sets a value under `/proc/sys`.
+    pub fn set(&self, name: &str, value: u32) {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        self.inside(|| {
+            fs::write(&path, value.to_string()).unwrap_or_else(|error| panic!("{path}: {error}"))
+        });
+    }
+
+    /// What the kernel has counted of Multipath TCP in here, by the names of `nstat` without their common start.
+    pub fn counters(&self) -> BTreeMap<String, u64> {
+        let text = self.inside(|| fs::read_to_string("/proc/thread-self/net/netstat").unwrap());
+        let mut lines = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("MPTcpExt: "))
+            .map(str::split_whitespace);
+        let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+        names
+            .zip(values)
+            .map(|(name, value)| (name.to_owned(), value.parse().unwrap()))
+            .collect()
+    }
+
+    /// Does something in a thread that has moved in here.
+    pub fn inside<T: Send>(&self, action: impl FnOnce() -> T + Send) -> T {
+        let file = File::open(format!("/run/netns/{}", self.name)).unwrap();
+        let enter = move || {
+            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            action()
+        };
+        thread::scope(|scope| scope.spawn(enter).join().unwrap())
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = Command::new("ip")
+            .args(["netns", "delete", &self.name])
+            .status();
+    }
+}
+
+fn run(words: &[&str]) {
+    let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words:?}: {message}");
+}

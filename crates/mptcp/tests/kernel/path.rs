@@ -1,0 +1,121 @@
+//! A TUN device between the engine and the kernel, and what is lost on it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+use crate::namespace::Namespace;
+
+/// Room for the longest packet of the device.
+const MTU_BYTES: u16 = 1500;
+
+/// Which version of IP is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    V4,
+    V6,
+}
+
+/// Which end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    Kernel = 1,
+    Engine = 2,
+}
+
+/// The address of an end of the path with that number, which counts from 1.
+pub fn address(family: Family, number: usize, end: End) -> IpAddr {
+    let (number, end) = (number as u8, end as u8);
+    match family {
+        Family::V4 => IpAddr::from([10, 9, number, end]),
+        Family::V6 => IpAddr::from([0xfd09, u16::from(number), 0, 0, 0, 0, 0, u16::from(end)]),
+    }
+}
+
+/// The number of the path with that address.
+pub fn number_of(address: IpAddr) -> usize {
+    match address {
+        IpAddr::V4(address) => usize::from(address.octets()[2]),
+        IpAddr::V6(address) => usize::from(address.segments()[1]),
+    }
+}
+
+/// A path: whatever goes into one end comes out of the other at once, unless it is lost.
+pub struct Path {
+    device: SyncDevice,
+    rng: Xoshiro256PlusPlus,
+    /// Whether packets get through.
+    pub is_up: bool,
+    /// Probability that a packet is lost, in both directions.
+    pub loss: f64,
+    /// Packets with TCP that are lost: from which end, and the how manieth from there, counted from 0.
+    pub lost_packets: Vec<(End, u32)>,
+    counts: BTreeMap<End, u32>,
+}
+
+impl Path {
+    /// Makes the device in the namespace, with both of its addresses there.
+    pub fn new(namespace: &Namespace, number: usize) -> Self {
+        let name = format!("path{number}");
+        let builder = DeviceBuilder::new()
+            .name(&name)
+            .mtu(MTU_BYTES)
+            .tx_queue_len(10_000)
+            .enable(false);
+        let device = namespace.inside(|| builder.build_sync()).unwrap();
+        device.set_nonblocking(true).unwrap();
+        for (family, prefix) in [(Family::V4, 24), (Family::V6, 64)] {
+            let address = address(family, number, End::Kernel);
+            namespace.ip(&format!("address add {address}/{prefix} dev {name} nodad"));
+        }
+        namespace.ip(&format!("link set {name} up"));
+        Self {
+            device,
+            rng: Xoshiro256PlusPlus::seed_from_u64(number as u64),
+            is_up: true,
+            loss: 0.0,
+            lost_packets: Vec::new(),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// The next packet that the kernel sent, if there is one.
+    pub fn receive(&self) -> Option<Vec<u8>> {
+        let mut packet = vec![0; usize::from(MTU_BYTES)];
+        match self.device.recv(&mut packet) {
+            Ok(len) => packet.truncate(len),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+            Err(error) => panic!("reading from a TUN device: {error}"),
+        }
+        Some(packet)
+    }
+
+    /// A packet for the kernel.
+    pub fn send(&self, packet: &[u8]) {
+        let sent = self
+            .device
+            .send(packet)
+            .expect("a TUN device takes packets");
+        assert_eq!(sent, packet.len());
+    }
+
+    /// Whether the next packet from that end arrives.
+    pub fn delivers(&mut self, from: End) -> bool {
+        let count = self.counts.entry(from).or_default();
+        let is_lost = self.lost_packets.contains(&(from, *count));
+        *count += 1;
+        let chance = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        self.is_up && !is_lost && chance >= self.loss
+    }
+}
+
+impl AsFd for Path {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}

@@ -1,0 +1,390 @@
+//! Two endpoints and the paths between them, in virtual time that jumps to the next wake-up.
+
+pub mod middleboxes;
+mod network;
+mod stack;
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use mptcp::connection::{Connection, Event, Mode, SubflowState};
+use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
+use mptcp::payload::Payload;
+use mptcp::pm::AddressPair;
+use mptcp::time::{MILLISECOND, Nanos, SECOND};
+use mptcp::wire::Packet;
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+pub use network::{Faults, Network, PathModel};
+pub use stack::Stack;
+
+/// Where the server listens.
+pub const PORT: u16 = 5001;
+
+/// One side with its application: it writes a stream and closes, and checks what it reads.
+pub struct Side {
+    pub endpoint: Endpoint,
+    pub connection: Option<ConnectionId>,
+    pub events: Vec<(Nanos, Event)>,
+    /// Bytes that it writes, and has written; it closes after them, unless it is told not to.
+    pub to_send: u64,
+    pub sent: u64,
+    pub closes: bool,
+    pub received: u64,
+    /// It reads nothing before.
+    pub reads_at: Nanos,
+    /// After each piece that it has read it rests so long.
+    pub read_pause: Nanos,
+    /// Whether it takes bytes that were changed on the way; else they are a failure of the test.
+    pub takes_changed: bool,
+    /// Bytes in pieces that differed from what was sent.
+    pub changed_bytes: u64,
+    /// When the peer's stream had arrived whole.
+    pub finished_at: Option<Nanos>,
+    seed: u32,
+    peer_seed: u32,
+}
+
+/// Which of the two.
+pub const CLIENT: usize = 0;
+/// Which of the two.
+pub const SERVER: usize = 1;
+
+/// Two sides and what is between them.
+pub struct Pair {
+    pub now: Nanos,
+    pub sides: [Side; 2],
+    pub network: Network,
+    /// Every packet that was sent: when, by whom, and what.
+    pub log: Vec<(Nanos, usize, Packet)>,
+    address: Addressing,
+}
+
+/// The address of one side on a path.
+pub type Addressing = fn(path: usize, side: usize) -> IpAddr;
+
+/// IPv4 addresses.
+pub fn ipv4(path: usize, side: usize) -> IpAddr {
+    IpAddr::from([10, 1, path as u8 + 1, side as u8 + 1])
+}
+
+/// IPv6 addresses.
+pub fn ipv6(path: usize, side: usize) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::new(
+        0xfd00,
+        path as u16 + 1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        side as u16 + 1,
+    ))
+}
+
+impl Pair {
+    /// A pair that is joined by these paths; both sides use that stack.
+    pub fn new(seed: u64, paths: Vec<PathModel>, stack: &Stack) -> Self {
+        Self::of(seed, paths, [stack, stack])
+    }
+
+    /// The same with a stack for the client and one for the server.
+    pub fn of(seed: u64, paths: Vec<PathModel>, stacks: [&Stack; 2]) -> Self {
+        Self::addressed(seed, paths, stacks, ipv4)
+    }
+
+    /// The same with addresses of a family.
+    pub fn addressed(
+        seed: u64,
+        paths: Vec<PathModel>,
+        stacks: [&Stack; 2],
+        address: Addressing,
+    ) -> Self {
+        let pairs_of = |side: usize| {
+            let pairs = (0..paths.len()).map(|path| AddressPair {
+                local: address(path, side),
+                remote: address(path, 1 - side),
+            });
+            NetworkView {
+                pairs: pairs.collect(),
+                change_delay: stacks[side].config.behaviour.path_manager_delay,
+                ..NetworkView::default()
+            }
+        };
+        let generator = |which: u64| Xoshiro256PlusPlus::seed_from_u64(seed * 3 + which);
+        let sides = [CLIENT, SERVER].map(|side| {
+            let rng = Box::new(generator(side as u64));
+            Side::new(Endpoint::new(pairs_of(side), rng), side)
+        });
+        let path_of = (0..paths.len())
+            .flat_map(|path| [CLIENT, SERVER].map(|side| (address(path, side), path)));
+        let path_of = path_of.collect();
+        let mut pair = Self {
+            now: 0,
+            sides,
+            network: Network::new(paths, path_of, generator(2)),
+            log: Vec::new(),
+            address,
+        };
+        pair.sides[SERVER]
+            .endpoint
+            .listen(PORT, stacks[SERVER].profile());
+        let local = SocketAddr::new(address(0, CLIENT), 0);
+        let remote = SocketAddr::new(address(0, SERVER), PORT);
+        let client = &mut pair.sides[CLIENT];
+        let id = client
+            .endpoint
+            .connect(0, local, remote, &stacks[CLIENT].profile());
+        client.connection = Some(id.expect("the families are the same"));
+        pair
+    }
+
+    /// The client writes so many bytes, the server so many.
+    pub fn transfer(&mut self, upload: u64, download: u64) {
+        self.sides[CLIENT].to_send = upload;
+        self.sides[SERVER].to_send = download;
+    }
+
+    /// Goes on until `is_done`; panics with what is known if it is not by `deadline`.
+    pub fn run_until(&mut self, deadline: Nanos, is_done: impl Fn(&Self) -> bool) {
+        while !is_done(self) {
+            let next = self.step();
+            let next = next.filter(|at| *at <= deadline);
+            assert!(
+                next.is_some() || is_done(self),
+                "not done by {} ms: {}",
+                deadline / MILLISECOND,
+                self.describe()
+            );
+            if let Some(next) = next {
+                self.now = next.max(self.now);
+            }
+        }
+    }
+
+    /// Goes on for that long.
+    pub fn run_for(&mut self, duration: Nanos) {
+        let end = self.now + duration;
+        while let Some(next) = self.step().filter(|at| *at <= end) {
+            self.now = next.max(self.now);
+        }
+        self.now = end;
+    }
+
+    /// Runs until both streams have arrived and both connections have ended.
+    pub fn run_to_the_end(&mut self, deadline: Nanos) {
+        self.run_until(deadline, |pair| {
+            pair.sides
+                .iter()
+                .all(|side| side.finished_at.is_some() && side.has_closed())
+        });
+    }
+
+    /// Does all that is due now; when the next thing is.
+    fn step(&mut self) -> Option<Nanos> {
+        for (side, packet) in self.network.arrivals(self.now) {
+            self.sides[side].endpoint.handle_packet(self.now, &packet);
+        }
+        let mut timeouts = Vec::new();
+        for side in [CLIENT, SERVER] {
+            let endpoint = &mut self.sides[side].endpoint;
+            if endpoint.poll_timeout().is_some_and(|at| at <= self.now) {
+                endpoint.handle_timeout(self.now);
+            }
+            self.sides[side].act(self.now);
+            while self.transmit(side) | self.sides[side].act(self.now) {}
+            timeouts.extend(self.sides[side].endpoint.poll_timeout());
+            timeouts.extend(self.sides[side].reads_next().filter(|at| *at > self.now));
+        }
+        timeouts.extend(self.network.next_arrival());
+        timeouts.into_iter().min()
+    }
+
+    /// Sends what a side has to send; whether that was anything.
+    fn transmit(&mut self, side: usize) -> bool {
+        let before = self.log.len();
+        while let Some(packet) = self.sides[side].endpoint.poll_transmit(self.now) {
+            self.log.push((self.now, side, packet.clone()));
+            self.network.send(self.now, side, packet);
+        }
+        self.log.len() > before
+    }
+
+    /// Whether both connections can be joined, or speak TCP and never can.
+    pub fn is_settled(&self) -> bool {
+        self.sides.iter().all(|side| {
+            let connection = side.connection.and_then(|id| side.endpoint.connection(id));
+            connection.is_some_and(|connection| {
+                connection.is_fully_established() || connection.mode() == Mode::Plain
+            })
+        })
+    }
+
+    /// Cuts a path, or repairs it; nobody is told.
+    pub fn set_path(&mut self, path: usize, is_up: bool) {
+        self.network.paths[path].is_up = is_up;
+    }
+
+    /// Takes an interface of one side down, or up: its path manager is told.
+    pub fn set_interface(&mut self, path: usize, side: usize, is_up: bool) {
+        self.set_path(path, is_up);
+        let address = (self.address)(path, side);
+        self.sides[side]
+            .endpoint
+            .handle_address_change(self.now, address, is_up);
+    }
+
+    /// Payload that a side sent first-hand and again over a path, in bytes.
+    pub fn sent_bytes(&self, side: usize, path: usize) -> u64 {
+        let sent = self
+            .log
+            .iter()
+            .filter(|(_, by, packet)| *by == side && packet.source == (self.address)(path, side));
+        sent.map(|(_, _, packet)| u64::from(packet.segment.payload.len()))
+            .sum()
+    }
+
+    /// Packets that a side sent and that match.
+    pub fn sent_packets(&self, side: usize, matches: impl Fn(&Packet) -> bool) -> usize {
+        let sent = self.log.iter().filter(|(_, by, _)| *by == side);
+        sent.filter(|(_, _, packet)| matches(packet)).count()
+    }
+
+    /// A packet arrives at a side, from wherever.
+    pub fn deliver(&mut self, side: usize, packet: &Packet) {
+        self.sides[side].endpoint.handle_packet(self.now, packet);
+    }
+
+    fn describe(&self) -> String {
+        let [client, server] = [CLIENT, SERVER].map(|side| self.sides[side].describe());
+        format!("client {client}\nserver {server}")
+    }
+}
+
+impl Side {
+    fn new(endpoint: Endpoint, side: usize) -> Self {
+        Self {
+            endpoint,
+            connection: None,
+            events: Vec::new(),
+            to_send: 0,
+            sent: 0,
+            closes: true,
+            received: 0,
+            reads_at: 0,
+            read_pause: 0,
+            takes_changed: false,
+            changed_bytes: 0,
+            finished_at: None,
+            seed: side as u32 + 1,
+            peer_seed: 2 - side as u32,
+        }
+    }
+
+    /// What the application does: takes connections, reads and checks, writes, closes; whether it did anything.
+    fn act(&mut self, now: Nanos) -> bool {
+        let mut has_acted = false;
+        while let Some((_, event)) = self.endpoint.poll_event() {
+            self.events.push((now, event));
+            if event == Event::Finished {
+                self.finished_at.get_or_insert(now);
+            }
+            has_acted = true;
+        }
+        if self.connection.is_none() {
+            self.connection = self.endpoint.accept(PORT);
+            has_acted |= self.connection.is_some();
+        }
+        let Some(id) = self.connection else {
+            return has_acted;
+        };
+        let before = (self.received, self.sent, self.closes);
+        self.read(now, id);
+        self.write(id);
+        has_acted || before != (self.received, self.sent, self.closes)
+    }
+
+    fn read(&mut self, now: Nanos, id: ConnectionId) {
+        while self.reads_at <= now
+            && let Some(Some(payload)) = self.endpoint.command(id, |connection| connection.recv())
+        {
+            let expected = Payload::stream(self.peer_seed, self.received, payload.len());
+            let is_right = payload == expected;
+            assert!(
+                is_right || self.takes_changed,
+                "wrong bytes at {}",
+                self.received
+            );
+            self.changed_bytes += u64::from(payload.len()) * u64::from(!is_right);
+            self.received += u64::from(payload.len());
+            self.reads_at = now + self.read_pause;
+        }
+    }
+
+    /// When it reads again, if something is there.
+    fn reads_next(&self) -> Option<Nanos> {
+        let unread = self.connection().map_or(0, Connection::unread_bytes);
+        (unread > 0).then_some(self.reads_at)
+    }
+
+    fn write(&mut self, id: ConnectionId) {
+        let left = self.to_send - self.sent;
+        let len = u32::try_from(left).unwrap_or(u32::MAX);
+        let payload = Payload::stream(self.seed, self.sent, len);
+        let capacity = self
+            .endpoint
+            .connection(id)
+            .map_or(0, |connection| connection.send_capacity());
+        if left > 0 && capacity > 0 {
+            let taken = self
+                .endpoint
+                .command(id, |connection| connection.send(&payload));
+            self.sent += u64::from(taken.unwrap_or(0));
+        }
+        if self.sent == self.to_send && std::mem::take(&mut self.closes) {
+            self.endpoint.command(id, |connection| connection.close());
+        }
+    }
+
+    /// Its connection, unless there is none.
+    pub fn connection(&self) -> Option<&Connection> {
+        self.connection.and_then(|id| self.endpoint.connection(id))
+    }
+
+    /// Its subflows, in the order in which they came.
+    pub fn subflows(&self) -> Vec<SubflowState> {
+        let connection = self.connection();
+        connection.map_or_else(Vec::new, |connection| connection.subflows().collect())
+    }
+
+    fn describe(&self) -> String {
+        let is_news = |event: &Event| !matches!(event, Event::Readable | Event::Writable);
+        let news = self.events.iter().filter(|(_, event)| is_news(event));
+        format!(
+            "sent {} of {}, received {}, counters {:?}, events {:#?}, subflows {:#?}",
+            self.sent,
+            self.to_send,
+            self.received,
+            self.connection().map(Connection::counters),
+            news.collect::<Vec<_>>(),
+            self.subflows()
+        )
+    }
+
+    /// Whether its connection has ended.
+    pub fn has_closed(&self) -> bool {
+        self.events
+            .iter()
+            .any(|(_, event)| matches!(event, Event::Closed { .. }))
+    }
+
+    /// Whether that happened.
+    pub fn has_seen(&self, wanted: impl Fn(&Event) -> bool) -> bool {
+        self.events.iter().any(|(_, event)| wanted(event))
+    }
+}
+
+/// Seconds for messages and bounds.
+pub fn seconds(count: u64) -> Nanos {
+    count * SECOND
+}

@@ -1,0 +1,59 @@
+//! What an endpoint of a test is made of.
+
+use mptcp::connection::{Algorithms, Config};
+use mptcp::endpoint::Profile;
+use mptcp::{cc, pm, sched};
+
+/// The names of the algorithms, and the parameters.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    pub config: Config,
+    pub congestion_control: &'static str,
+    pub scheduler: &'static str,
+    pub path_manager: &'static str,
+}
+
+impl Default for Stack {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            congestion_control: "reno",
+            scheduler: "min_rtt",
+            path_manager: "full_mesh",
+        }
+    }
+}
+
+impl Stack {
+    /// TCP.
+    pub fn plain() -> Self {
+        let config = Config {
+            is_multipath: false,
+            ..Config::default()
+        };
+        Self {
+            config,
+            ..Self::default()
+        }
+    }
+
+    /// What an endpoint makes connections with.
+    pub fn profile(&self) -> Profile {
+        let names = (self.congestion_control, self.scheduler, self.path_manager);
+        Profile {
+            config: self.config.clone(),
+            algorithms: Box::new(move |connection| Algorithms {
+                congestion_control: cc::by_name(names.0).expect("a congestion control")(
+                    &cc::Parameters::default(),
+                ),
+                scheduler: sched::by_name(names.1).expect("a scheduler")(
+                    &sched::Parameters::default(),
+                ),
+                path_manager: pm::by_name(names.2).expect("a path manager")(
+                    connection,
+                    &pm::Parameters::default(),
+                ),
+            }),
+        }
+    }
+}

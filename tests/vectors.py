@@ -1,0 +1,139 @@
+"""Runs the test vectors, those of the engine through cargo: `make vectors`.
+
+The file is that of MPTCPLAB_VECTORS, else tests/vectors.json. The last line adds up; the status is 1 if any failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mptcplab import metrics
+
+Inputs = dict[str, Any]
+Outputs = dict[str, Any]
+
+ROOT = Path(__file__).parent.parent
+ENGINE = ["cargo", "test", "--quiet", "--package", "mptcp", "--test", "vectors"]
+SUMMARY = re.compile(r"vectors: (\d+) passed, (\d+) failed, (\d+) pending")
+
+
+def jitter(inputs: Inputs) -> Outputs:
+    variance = metrics.interarrival_variance(inputs["arrivals"])
+    assert variance is not None
+    return {
+        "var_interarrival": variance,
+        "std_interarrival": variance**0.5,
+        "var_arrival_times": float(np.var(inputs["arrivals"])),
+        "rfc3550_constant_gap": metrics.rfc3550_jitter_constant_gap(inputs["arrivals"]),
+    }
+
+
+def reordering(inputs: Inputs) -> Outputs:
+    found = [
+        {"seq": r.sequence, "index": r.index, "extent": r.extent, "n_reordering": r.n_reordering}
+        for r in metrics.reordered(inputs["arrivals"])
+    ]
+    return {"reordered": found, "ratio": metrics.reordering_ratio(inputs["arrivals"])}
+
+
+def goodput(inputs: Inputs) -> Outputs:
+    start, last = inputs["t_start"], inputs["t_last"]
+    return {
+        "goodput_bps": metrics.goodput(inputs["bytes"], start, last),
+        "total_delivery_time": metrics.completion_time(start, last),
+    }
+
+
+def recovery(inputs: Inputs) -> Outputs:
+    rates = np.asarray(inputs["throughput_per_s"], dtype=float)
+    fail, before = inputs["t_fail"], inputs["pre"]
+    baseline = float(rates[fail - before : fail].mean())
+    seconds = metrics.recovery_time(np.arange(len(rates)), rates, fail, inputs["frac"] * baseline, hold=inputs["hold"])
+    return {"baseline": baseline, "recovery_time": seconds}
+
+
+def gap(inputs: Inputs) -> Outputs:
+    return {"gap": metrics.longest_silence(inputs["deliveries"], inputs["event"], inputs["w"])}
+
+
+def completion(inputs: Inputs) -> Outputs:
+    last = inputs["last_byte_read"]
+    return {
+        "fct": metrics.completion_time(inputs["connect"], last),
+        "fct_no_handshake": metrics.completion_time(inputs["first_byte_sent"], last),
+    }
+
+
+METRICS: dict[str, Callable[[Inputs], Outputs]] = {
+    "metric.jain": lambda inputs: {"J": metrics.jain_index(inputs["x"])},
+    "metric.jitter": jitter,
+    "metric.reorder": reordering,
+    "metric.goodput": goodput,
+    "metric.recovery": recovery,
+    "metric.gap": gap,
+    "metric.fct": completion,
+}
+
+
+def agrees(expected: object, found: object, rel_tolerance: float) -> bool:
+    """Whether two outputs are the same, numbers within the tolerance."""
+    if isinstance(expected, float | int) and isinstance(found, float | int):
+        return abs(found - expected) <= max(rel_tolerance * abs(expected), 1e-12)
+    return expected == found
+
+
+def difference(vector: dict[str, Any]) -> str | None:
+    """What is wrong with the outputs of a metric's vector, if anything."""
+    compute = METRICS.get(".".join(vector["id"].split(".")[:2]))
+    if compute is None:
+        return "no family of vectors has such an id"
+    found = compute(vector["inputs"])
+    for name, expected in vector["outputs"].items():
+        if not agrees(expected, found.get(name), vector["rel_tolerance"]):
+            return f"{name} is {found.get(name)}, not {expected}"
+    return None
+
+
+def run_metrics(file: Path) -> tuple[int, int]:
+    """Runs the vectors of metrics: how many passed, how many failed."""
+    vectors = [v for v in json.loads(file.read_text())["vectors"] if v["id"].split(".")[0] == "metric"]
+    differences = {vector["id"]: difference(vector) for vector in vectors}
+    failed = {identifier: why for identifier, why in differences.items() if why is not None}
+    for identifier, why in failed.items():
+        print(f"failed {identifier}: {why}")
+    return len(vectors) - len(failed), len(failed)
+
+
+def run_engine(file: Path) -> tuple[int, int, int]:
+    """Runs the vectors of the engine: how many passed, how many failed, how many are pending."""
+    environment = {**os.environ, "MPTCPLAB_VECTORS": str(file)}
+    done = subprocess.run(ENGINE, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    *lines, last = done.stdout.splitlines() or [""]
+    summary = SUMMARY.fullmatch(last)
+    if summary is None:
+        sys.exit(f"{' '.join(ENGINE)} ended with status {done.returncode} and without a summary")
+    for line in lines:
+        print(line)
+    passed, failed, pending = map(int, summary.groups())
+    return passed, failed, pending
+
+
+def main() -> int:
+    file = Path(os.environ.get("MPTCPLAB_VECTORS", ROOT / "tests" / "vectors.json")).resolve()
+    passed, failed, pending = run_engine(file)
+    metrics_passed, metrics_failed = run_metrics(file)
+    failed += metrics_failed
+    print(f"vectors: {passed + metrics_passed} passed, {failed} failed, {pending} pending")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
