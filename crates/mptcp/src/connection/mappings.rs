@@ -57,7 +57,7 @@ pub(super) enum MappingError {
     Checksum {
         /// Where the mapping starts in the stream.
         offset: u64,
-        /// What came in it.
+        /// What came in it, and behind it in the same segment.
         payload: Payload,
     },
 }
@@ -128,10 +128,26 @@ impl Mappings {
                 false => u64::from(payload.len()).min(mapping.end() - self.position) as u32,
             };
             let rest = payload.slice(len..payload.len());
-            self.take(mapping, payload.slice(0..len), placed)?;
+            if let Err(error) = self.take(mapping, payload.slice(0..len), placed) {
+                return Err(self.with_rest(error, rest));
+            }
             payload = rest;
         }
         Ok(())
+    }
+
+    /// What came behind a mapping that failed belongs to it if plain TCP goes on from there.
+    fn with_rest(&mut self, mut error: MappingError, rest: Payload) -> MappingError {
+        if let MappingError::Checksum { payload, .. } = &mut error {
+            self.position += u64::from(rest.len());
+            payload.append(rest);
+        }
+        error
+    }
+
+    /// Takes out the bytes that wait for the rest of their mapping.
+    pub(super) fn take_held(&mut self) -> Payload {
+        std::mem::take(&mut self.held)
     }
 
     fn forget_past(&mut self) {

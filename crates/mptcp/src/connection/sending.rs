@@ -47,6 +47,7 @@ impl Connection {
 
     fn transmit(&mut self, now: Nanos, which: usize) -> Option<Segment> {
         let receive_window = self.receive.window_bytes();
+        let owed_mapping = self.session.owes_infinite_mapping;
         let path = &mut self.paths[which];
         let mut control = Control::new(self.congestion_control.as_mut(), &mut self.windows, which);
         let mut options = PathOptions {
@@ -58,6 +59,9 @@ impl Connection {
                 .poll_transmit(now, receive_window, &mut control, &mut options)?;
         self.receive
             .offer(u64::from(path.subflow.offered_window_bytes()));
+        if owed_mapping && !self.session.owes_infinite_mapping {
+            self.reserve_options();
+        }
         Some(segment)
     }
 
