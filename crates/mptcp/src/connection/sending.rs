@@ -85,6 +85,21 @@ impl Connection {
                 Decision::Wait => break,
             }
         }
+        self.probe_closed_window();
+    }
+
+    /// Into a closed window, with nothing under way, a path gets a byte: its persist timer asks until the window opens, as the
+    /// news of that may be lost (RFC 9293, section 3.8.6.1).
+    fn probe_closed_window(&mut self) {
+        let is_waiting = self.send.written() > self.send.assigned();
+        let is_closed = self.send_edge <= self.send.assigned();
+        if !is_waiting || !is_closed || self.send.acked() < self.send.assigned() {
+            return;
+        }
+        if let Some(which) = self.paths.iter().position(Path::is_healthy) {
+            let start = self.send.assigned();
+            self.assign(which, Range { start, len: 1 }, Reason::NewData);
+        }
     }
 
     /// What the scheduler is asked, if there is anything to ask.

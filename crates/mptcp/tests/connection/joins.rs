@@ -149,6 +149,7 @@ fn what_was_heard_of_a_join_is_worth_nothing_later() {
     assert_eq!(server.counters().refused_joins, 1, "the numbers are new ones");
     let reply = pair.sides[SERVER].endpoint.poll_transmit(pair.now);
     assert!(resets_with(&reply.expect("a reset"), ResetReason::MPTCP_ERROR));
+    assert!(pair.sides[SERVER].endpoint.poll_transmit(pair.now).is_none());
     assert_eq!(pair.sides[SERVER].subflows().len(), 2);
 }
 
