@@ -45,7 +45,7 @@ impl Connection {
     }
 
     /// The next step of an orderly end, if it is time for it.
-    pub(super) fn advance_close(&mut self) {
+    pub(super) fn advance_close(&mut self, now: Nanos) {
         let has_sent_all = self.send.assigned() == self.send.written();
         if !self.is_ending || !has_sent_all {
             return;
@@ -53,11 +53,11 @@ impl Connection {
         match self.session.mode {
             Mode::Negotiating => {}
             Mode::Plain => self.paths.iter_mut().for_each(|path| path.subflow.close()),
-            Mode::Multipath => self.advance_data_fin(),
+            Mode::Multipath => self.advance_data_fin(now),
         }
     }
 
-    fn advance_data_fin(&mut self) {
+    fn advance_data_fin(&mut self, now: Nanos) {
         let is_new =
             self.session.fins.local_to_send().is_none() && !self.session.fins.is_local_acked();
         self.session.fins.end_local(self.send.written());
@@ -67,6 +67,8 @@ impl Connection {
         let is_over = self.session.fins.is_local_acked()
             && self.session.fins.is_remote_reached(self.receive.next());
         if is_over {
+            let linger = self.config.subflow.time_wait;
+            self.lingers_until.get_or_insert(now + linger);
             self.paths.iter_mut().for_each(|path| path.subflow.close());
         }
     }
@@ -76,6 +78,16 @@ impl Connection {
         for path in self.paths.iter_mut().filter(|path| path.can_send()) {
             path.signals.says_fin = true;
             path.subflow.send_ack();
+        }
+    }
+
+    /// With both streams complete, a path whose peer never says its FIN, as it lost the path unheard, has no reason to stay.
+    pub(super) fn handle_linger_timeout(&mut self, now: Nanos) {
+        if self.lingers_until.is_some_and(|at| at <= now) {
+            self.lingers_until = None;
+            self.paths
+                .iter_mut()
+                .for_each(|path| path.reset(ResetReason::UNSPECIFIED));
         }
     }
 
@@ -128,7 +140,8 @@ impl Connection {
         if self.has_both_ends() {
             self.end(CloseReason::Finished);
         } else if self.session.mode == Mode::Multipath && self.session.is_fully_established {
-            self.abandoned_at = Some(now + self.config.lifetime_without_subflows);
+            let lifetime = self.config.lifetime_without_subflows;
+            self.abandoned_at.get_or_insert(now + lifetime);
         } else {
             self.end(reason);
         }

@@ -18,6 +18,9 @@ impl Connection {
         let Some(which) = self.paths.iter().position(|path| path.four == four) else {
             return;
         };
+        if self.is_too_early(segment) {
+            return;
+        }
         let (subflow, mut control) = self.subflow_and_control(which);
         let arrival = subflow.handle_segment(now, segment, ecn, &mut control);
         if arrival.is_acceptable {
@@ -28,6 +31,15 @@ impl Connection {
         self.after_subflow(now, which);
         self.reap_closed(now);
         self.is_schedulable = true;
+    }
+
+    /// Before the keys have come, with the third packet or with the first data, a mapping says nothing. Such a segment counts as
+    /// lost: it comes again.
+    fn is_too_early(&self, segment: &Segment) -> bool {
+        let waits_for_key =
+            self.session.role == Role::Acceptor && self.session.mode == Mode::Negotiating;
+        let mut options = segment.options.mptcp.iter();
+        waits_for_key && options.any(|option| matches!(option, MptcpOption::Dss(_)))
     }
 
     /// A reset ends its subflow; with MP_FASTCLOSE and our key it ends the connection (RFC 8684, section 3.5).
@@ -93,6 +105,10 @@ impl Connection {
             (Join::Accepting { nonces, .. }, _) if arrival.established => {
                 self.check_join_ack(now, which, segment, nonces);
             }
+            // The fourth packet was lost, as the third is repeated.
+            (Join::Done, _) if matches!(join_of(segment), Some(JoinOption::Ack { .. })) => {
+                self.paths[which].subflow.send_ack();
+            }
             _ => {}
         }
     }
@@ -134,7 +150,7 @@ impl Connection {
         }
     }
 
-    /// The keys come with the third packet, or with the first data if that was lost. A DSS before them waits for them.
+    /// The keys come with the third packet, or with the first data if that was lost.
     fn learn_key(&mut self, segment: &Segment) {
         match capable_of(segment) {
             Some(Capable::Ack { sender_key, .. }) => {
@@ -207,6 +223,7 @@ impl Connection {
     fn finish_join(&mut self, now: Nanos, which: usize) {
         let path = &mut self.paths[which];
         path.signals.join = Join::Done;
+        self.abandoned_at = None;
         let event = pm::Event::SubflowEstablished {
             subflow: path.four,
             local_id: path.local_id,
@@ -509,7 +526,7 @@ impl Connection {
         self.note_timeouts(now, which);
         let path = &self.paths[which];
         self.windows[which].is_usable = path.is_healthy();
-        self.advance_close();
+        self.advance_close(now);
     }
 
     /// Without DATA_ACK, what the subflow has acknowledged is what has arrived.

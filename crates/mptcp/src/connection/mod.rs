@@ -52,7 +52,7 @@ use crate::sched::{Scheduler, SubflowView};
 use crate::seq::SeqNr;
 use crate::subflow::{CloseReason, Control, Subflow};
 use crate::time::Nanos;
-use crate::wire::{AddressId, Join as JoinOption, Segment, Token};
+use crate::wire::{AddressId, Join as JoinOption, ResetReason, Segment, Token};
 
 /// A connection.
 #[derive(Debug)]
@@ -83,6 +83,8 @@ pub struct Connection {
     has_told_finish: bool,
     /// When a connection without subflows ends.
     abandoned_at: Option<Nanos>,
+    /// When subflows that are still open after both streams have ended are given up.
+    lingers_until: Option<Nanos>,
     closed: Option<CloseReason>,
     next_path_id: u32,
     /// The path that is asked first for a segment.
@@ -166,6 +168,7 @@ impl Connection {
             is_ending: false,
             has_told_finish: false,
             abandoned_at: None,
+            lingers_until: None,
             closed: None,
             next_path_id: 0,
             next_to_transmit: 0,
@@ -257,7 +260,6 @@ impl Connection {
         let which = self.paths.len() - 1;
         let mut context = crate::cc::Context::new(now, &mut self.windows, which);
         self.congestion_control.subflow_added(&mut context);
-        self.abandoned_at = None;
     }
 
     /// Bytes for the peer: as many as the send buffer takes; how many these were. None after [`Connection::close`].
@@ -311,6 +313,7 @@ impl Connection {
             .filter_map(|path| path.subflow.poll_timeout());
         let own = [
             self.abandoned_at,
+            self.lingers_until,
             self.path_manager.poll_timeout(),
             self.announcements.poll_timeout(),
             self.paths.iter().filter_map(Path::poll_timeout).min(),
@@ -332,6 +335,7 @@ impl Connection {
                 self.after_subflow(now, which);
             }
         }
+        self.handle_linger_timeout(now);
         self.reap_closed(now);
         if self.path_manager.poll_timeout().is_some_and(|at| at <= now) {
             let mut commands = Vec::new();
@@ -342,6 +346,9 @@ impl Connection {
         self.repeat_join_acks(now);
         self.handle_reinjection_timeout(now);
         if self.abandoned_at.is_some_and(|at| at <= now) {
+            self.paths
+                .iter_mut()
+                .for_each(|path| path.reset(ResetReason::UNSPECIFIED));
             self.end(CloseReason::TimedOut);
         }
         self.is_schedulable = true;

@@ -42,7 +42,10 @@ fn has_two_subflows(pair: &Pair) -> bool {
     let sides = pair.sides.iter();
     let counts = sides.map(|side| {
         let subflows = side.subflows();
-        subflows.iter().filter(|subflow| subflow.established_at.is_some()).count()
+        subflows
+            .iter()
+            .filter(|subflow| subflow.established_at.is_some())
+            .count()
     });
     counts.min() == Some(2)
 }
@@ -111,7 +114,10 @@ fn a_removed_address_loses_its_subflows_at_both_ends() {
         assert!(has_two_subflows(&pair));
         pair.set_interface(1, side, false);
         pair.run_for(100 * MILLISECOND);
-        assert_eq!(pair.sent_packets(side, removes_address), 1 + usize::from(side == SERVER));
+        assert_eq!(
+            pair.sent_packets(side, removes_address),
+            1 + usize::from(side == SERVER)
+        );
         for side in &pair.sides {
             assert_eq!(side.subflows().len(), 1);
         }

@@ -38,7 +38,9 @@ fn either_side_can_be_the_first_to_end() {
         let mut pair = pair();
         pair.transfer(100_000, 100_000);
         pair.sides[1 - first].closes = false;
-        pair.run_until(seconds(1), |pair| pair.sides[1 - first].finished_at.is_some());
+        pair.run_until(seconds(1), |pair| {
+            pair.sides[1 - first].finished_at.is_some()
+        });
         assert!(!pair.sides[first].has_closed());
         pair.sides[1 - first].closes = true;
         pair.run_to_the_end(seconds(2));
@@ -55,7 +57,11 @@ fn a_half_closed_connection_still_carries_data_after_seconds() {
     pair.sides[SERVER].closes = false;
     pair.run_for(seconds(10));
     assert!(pair.sides[SERVER].finished_at.is_some());
-    assert_eq!(pair.sides[CLIENT].subflows().len(), 2, "no FIN on the subflows");
+    assert_eq!(
+        pair.sides[CLIENT].subflows().len(),
+        2,
+        "no FIN on the subflows"
+    );
     pair.sides[SERVER].to_send = 2_000_000;
     pair.sides[SERVER].closes = true;
     pair.run_to_the_end(seconds(12));

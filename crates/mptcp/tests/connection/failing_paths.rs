@@ -128,7 +128,11 @@ fn an_interface_that_goes_and_comes_loses_its_subflow_and_gets_a_new_one() {
     let stall = longest_stall(&mut pair, seconds(1));
     assert!(stall < 400 * MILLISECOND, "{stall} ns");
     assert_eq!(pair.sides[CLIENT].subflows().len(), 1);
-    assert_eq!(pair.sides[SERVER].subflows().len(), 1, "REMOVE_ADDR told it");
+    assert_eq!(
+        pair.sides[SERVER].subflows().len(),
+        1,
+        "REMOVE_ADDR told it"
+    );
     pair.set_interface(1, CLIENT, true);
     pair.run_for(200 * MILLISECOND);
     let ids = pair.sides[CLIENT].subflows();
@@ -195,7 +199,11 @@ fn a_backup_path_carries_nothing_while_the_regular_one_works() {
         pair.transfer(1_000_000, 1_000_000);
         pair.run_to_the_end(seconds(2));
         for sender in [CLIENT, SERVER] {
-            assert_eq!(pair.sent_bytes(sender, 1), 0, "set by {side}, sent by {sender}");
+            assert_eq!(
+                pair.sent_bytes(sender, 1),
+                0,
+                "set by {side}, sent by {sender}"
+            );
         }
     }
 }

@@ -61,7 +61,9 @@ fn a_path_that_loses_its_options_is_reset_and_the_other_goes_on() {
         .push(strips_dss(1, 300 * MILLISECOND));
     pair.transfer(2_000_000, 0);
     pair.run_to_the_end(seconds(3));
-    assert!(pair.sides[SERVER].has_seen(|event| matches!(event, Event::SubflowClosed { id: 1, .. })));
+    assert!(
+        pair.sides[SERVER].has_seen(|event| matches!(event, Event::SubflowClosed { id: 1, .. }))
+    );
     assert!(!pair.sides[SERVER].has_seen(|event| *event == Event::FellBack));
 }
 
@@ -88,18 +90,15 @@ fn no_wrong_byte_comes_of_options_that_are_lost_for_good() {
     pair.run_for(seconds(60));
     assert!(pair.sides[SERVER].finished_at.is_none());
     assert!(!pair.sides[SERVER].has_seen(|event| *event == Event::FellBack));
-    let joins = pair.sent_packets(CLIENT, |packet| {
-        packet.segment.flags.contains(Flags::SYN)
-    });
+    let joins = pair.sent_packets(CLIENT, |packet| packet.segment.flags.contains(Flags::SYN));
     assert!((3..20).contains(&joins), "{joins} SYNs, ever more seldom");
 }
 
 #[test]
 fn data_acks_that_do_not_come_through_on_one_path_come_on_the_other() {
     let mut pair = pair(2, Fallback::Rfc);
-    let strips = strip(|place, _, option| {
-        (place.path, place.from) == (1, SERVER) && is_dss(option)
-    });
+    let strips =
+        strip(|place, _, option| (place.path, place.from) == (1, SERVER) && is_dss(option));
     pair.network.middleboxes.push(strips);
     pair.transfer(2_000_000, 0);
     pair.run_to_the_end(seconds(2));
@@ -115,7 +114,9 @@ fn data_that_was_changed_on_one_of_two_paths_comes_right_on_the_other() {
     pair.run_to_the_end(seconds(3));
     let failed = pair.sent_packets(SERVER, says_fail);
     assert_eq!(failed, 1, "MP_FAIL goes with the reset");
-    assert!(pair.sides[CLIENT].has_seen(|event| matches!(event, Event::SubflowClosed { id: 1, .. })));
+    assert!(
+        pair.sides[CLIENT].has_seen(|event| matches!(event, Event::SubflowClosed { id: 1, .. }))
+    );
     assert!(!pair.sides[SERVER].has_seen(|event| *event == Event::FellBack));
 }
 
@@ -177,5 +178,7 @@ fn an_infinite_mapping_beside_another_subflow_is_a_forgery() {
     for side in &pair.sides {
         assert!(!side.has_seen(|event| *event == Event::FellBack));
     }
-    assert!(pair.sides[SERVER].has_seen(|event| matches!(event, Event::SubflowClosed { id: 1, .. })));
+    assert!(
+        pair.sides[SERVER].has_seen(|event| matches!(event, Event::SubflowClosed { id: 1, .. }))
+    );
 }

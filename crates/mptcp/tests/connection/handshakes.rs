@@ -64,9 +64,8 @@ fn without_mp_capable_in_the_syn_it_is_tcp() {
 #[test]
 fn without_mp_capable_in_the_syn_ack_it_is_tcp() {
     let mut pair = pair();
-    let strips = strip(|place, packet, option| {
-        place.from == SERVER && is_syn(packet) && is_capable(option)
-    });
+    let strips =
+        strip(|place, packet, option| place.from == SERVER && is_syn(packet) && is_capable(option));
     pair.network.middleboxes.push(strips);
     assert_plain(pair);
 }
@@ -83,9 +82,9 @@ fn without_options_after_the_syn_ack_it_is_tcp() {
 #[test]
 fn without_options_from_the_client_after_the_handshake_it_is_tcp() {
     let mut pair = pair();
-    pair.network
-        .middleboxes
-        .push(strip(|place, packet, _| place.from == CLIENT && !is_syn(packet)));
+    pair.network.middleboxes.push(strip(|place, packet, _| {
+        place.from == CLIENT && !is_syn(packet)
+    }));
     assert_plain(pair);
 }
 
@@ -148,16 +147,16 @@ fn a_server_that_speaks_first_gets_the_keys_though_the_third_packet_is_lost() {
 fn one_side_that_requires_checksums_has_both_use_them() {
     let mut summing = Stack::default();
     summing.config.uses_checksums = true;
-    for stacks in [
-        [&summing, &Stack::default()],
-        [&Stack::default(), &summing],
-    ] {
+    for stacks in [[&summing, &Stack::default()], [&Stack::default(), &summing]] {
         let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
         let mut pair = Pair::of(1, paths, stacks);
         pair.transfer(200_000, 200_000);
         pair.run_to_the_end(seconds(1));
         for (_, _, packet) in &pair.log {
-            assert!(packet.segment.options.mptcp.iter().all(is_summed), "{packet:?}");
+            assert!(
+                packet.segment.options.mptcp.iter().all(is_summed),
+                "{packet:?}"
+            );
         }
     }
 }

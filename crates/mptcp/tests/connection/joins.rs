@@ -35,9 +35,7 @@ fn is_join_ack(packet: &Packet) -> bool {
 }
 
 fn resets_with(packet: &Packet, wanted: u8) -> bool {
-    let has_reason = |option: &MptcpOption| {
-        matches!(option, MptcpOption::Reset(ResetReason { code, .. }) if *code == wanted)
-    };
+    let has_reason = |option: &MptcpOption| matches!(option, MptcpOption::Reset(ResetReason { code, .. }) if *code == wanted);
     let is_reset = packet.segment.flags.contains(Flags::RST);
     is_reset && packet.segment.options.mptcp.iter().any(has_reason)
 }
@@ -54,9 +52,7 @@ fn assert_refused_by(mut pair: Pair, side: usize) {
     assert_eq!(pair.sent_bytes(CLIENT, 1), 0);
     let refusing = pair.sides[side].connection().expect("it is open");
     assert!(refusing.counters().refused_joins > 0);
-    let resets = pair.sent_packets(side, |packet| {
-        resets_with(packet, ResetReason::MPTCP_ERROR)
-    });
+    let resets = pair.sent_packets(side, |packet| resets_with(packet, ResetReason::MPTCP_ERROR));
     assert!(resets > 0);
 }
 
@@ -91,9 +87,8 @@ fn a_third_packet_with_a_wrong_hmac_is_refused() {
 #[test]
 fn a_third_packet_without_mp_join_is_refused() {
     let mut pair = pair();
-    let strips = strip(|_, packet, option| {
-        is_join(option) && !packet.segment.flags.contains(Flags::SYN)
-    });
+    let strips =
+        strip(|_, packet, option| is_join(option) && !packet.segment.flags.contains(Flags::SYN));
     pair.network.middleboxes.push(strips);
     assert_refused_by(pair, SERVER);
 }
@@ -146,10 +141,22 @@ fn what_was_heard_of_a_join_is_worth_nothing_later() {
     ack.segment.ack = answer.segment.seq + 1;
     pair.deliver(SERVER, &ack);
     let server = pair.sides[SERVER].connection().expect("it is open");
-    assert_eq!(server.counters().refused_joins, 1, "the numbers are new ones");
+    assert_eq!(
+        server.counters().refused_joins,
+        1,
+        "the numbers are new ones"
+    );
     let reply = pair.sides[SERVER].endpoint.poll_transmit(pair.now);
-    assert!(resets_with(&reply.expect("a reset"), ResetReason::MPTCP_ERROR));
-    assert!(pair.sides[SERVER].endpoint.poll_transmit(pair.now).is_none());
+    assert!(resets_with(
+        &reply.expect("a reset"),
+        ResetReason::MPTCP_ERROR
+    ));
+    assert!(
+        pair.sides[SERVER]
+            .endpoint
+            .poll_transmit(pair.now)
+            .is_none()
+    );
     assert_eq!(pair.sides[SERVER].subflows().len(), 2);
 }
 
@@ -219,9 +226,17 @@ fn a_hundred_thousand_joins_with_unknown_tokens_leave_no_trace() {
         }
         pair.deliver(SERVER, &syn);
         let reply = pair.sides[SERVER].endpoint.poll_transmit(pair.now);
-        assert!(resets_with(&reply.expect("a reset"), ResetReason::MPTCP_ERROR));
+        assert!(resets_with(
+            &reply.expect("a reset"),
+            ResetReason::MPTCP_ERROR
+        ));
     }
-    assert!(pair.sides[SERVER].endpoint.poll_transmit(pair.now).is_none());
+    assert!(
+        pair.sides[SERVER]
+            .endpoint
+            .poll_transmit(pair.now)
+            .is_none()
+    );
     assert_eq!(format!("{:?}", pair.sides[SERVER].endpoint), before);
     assert_eq!(pair.sides[SERVER].endpoint.poll_timeout(), timeout);
     assert_eq!(pair.sides[SERVER].subflows().len(), 2);

@@ -102,9 +102,8 @@ fn segments_that_are_joined_on_the_way_cost_their_path_only() {
 #[test]
 fn addresses_may_be_translated() {
     let mut pair = pair(true);
-    pair.network.path_of_more((0..2).map(|path| {
-        (IpAddr::from([192, 0, 2, path as u8 + 1]), path)
-    }));
+    pair.network
+        .path_of_more((0..2).map(|path| (IpAddr::from([192, 0, 2, path as u8 + 1]), path)));
     pair.network.middleboxes.push(translates());
     pair.transfer(1_000_000, 1_000_000);
     pair.run_to_the_end(seconds(1));

@@ -72,7 +72,9 @@ fn a_receive_buffer_that_is_full_out_of_order_gets_what_is_missing() {
         loss: 0.03,
         ..Faults::default()
     };
-    let paths = two_paths().into_iter().map(|path| path.with(faults.clone()));
+    let paths = two_paths()
+        .into_iter()
+        .map(|path| path.with(faults.clone()));
     let mut pair = Pair::new(7, paths.collect(), &stack(4 << 20, 20_000));
     pair.transfer(500_000, 0);
     pair.run_to_the_end(seconds(20));
@@ -86,7 +88,9 @@ fn what_is_in_flight_never_exceeds_the_window_of_the_connection() {
         pair.run_for(5 * MILLISECOND);
         assert!(pair.now < seconds(10));
         let server = pair.sides[SERVER].connection();
-        let held = server.map_or(0, |server| server.unread_bytes() + server.out_of_order_bytes());
+        let held = server.map_or(0, |server| {
+            server.unread_bytes() + server.out_of_order_bytes()
+        });
         assert!(held <= 50_000, "{held} bytes are held");
     }
     let client = pair.sides[CLIENT].connection().expect("it lingers");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mptcp::connection::{Connection, Event, Mode};
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
 use mptcp::payload::Payload;
-use mptcp::pm::{self, AddressPair};
+use mptcp::pm::AddressPair;
 use mptcp::subflow::CloseReason;
 use mptcp::time::Nanos;
 use mptcp::wire::Packet;

@@ -6,7 +6,7 @@ mod stack;
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use mptcp::connection::{Connection, Event, SubflowState};
+use mptcp::connection::{Connection, Event, Mode, SubflowState};
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
 use mptcp::payload::Payload;
 use mptcp::pm::AddressPair;
@@ -70,7 +70,16 @@ pub fn ipv4(path: usize, side: usize) -> IpAddr {
 
 /// IPv6 addresses.
 pub fn ipv6(path: usize, side: usize) -> IpAddr {
-    IpAddr::V6(Ipv6Addr::new(0xfd00, path as u16 + 1, 0, 0, 0, 0, 0, side as u16 + 1))
+    IpAddr::V6(Ipv6Addr::new(
+        0xfd00,
+        path as u16 + 1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        side as u16 + 1,
+    ))
 }
 
 impl Pair {
@@ -107,9 +116,8 @@ impl Pair {
             let rng = Box::new(generator(side as u64));
             Side::new(Endpoint::new(pairs_of(side), rng), side)
         });
-        let path_of = (0..paths.len()).flat_map(|path| {
-            [CLIENT, SERVER].map(|side| (address(path, side), path))
-        });
+        let path_of = (0..paths.len())
+            .flat_map(|path| [CLIENT, SERVER].map(|side| (address(path, side), path)));
         let path_of = path_of.collect();
         let mut pair = Self {
             now: 0,
@@ -202,11 +210,13 @@ impl Pair {
         self.log.len() > before
     }
 
-    /// Whether both connections can be joined.
-    pub fn is_fully_established(&self) -> bool {
+    /// Whether both connections can be joined, or speak TCP and never can.
+    pub fn is_settled(&self) -> bool {
         self.sides.iter().all(|side| {
-            let connection = side.connection();
-            connection.is_some_and(Connection::is_fully_established)
+            let connection = side.connection.and_then(|id| side.endpoint.connection(id));
+            connection.is_some_and(|connection| {
+                connection.is_fully_established() || connection.mode() == Mode::Plain
+            })
         })
     }
 
