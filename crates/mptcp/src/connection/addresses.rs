@@ -105,7 +105,7 @@ impl Connection {
 
     /// With flag C of the peer, its first address and port take no joins (section 3.1).
     fn request_join(&mut self, now: Nanos, request: JoinRequest) {
-        if !self.session.may_join_initial && request.remote == self.initial_remote {
+        if !self.session.may_join_initial && request.remote == self.initial.remote {
             self.refuse_join(now, &request);
         } else {
             self.join_requests.push_back(request);

@@ -4,7 +4,7 @@ use super::{Connection, Event, Mode};
 use crate::pm;
 use crate::subflow::{CloseReason, State};
 use crate::time::Nanos;
-use crate::wire::{Key, ResetReason};
+use crate::wire::{Key, MptcpOption, ResetReason, Segment};
 
 impl Connection {
     /// The application has written its last byte. What was written still goes out; what the peer sends can still be read.
@@ -20,6 +20,15 @@ impl Connection {
             path.reset(ResetReason::UNSPECIFIED);
         }
         self.end(CloseReason::Aborted);
+    }
+
+    /// A reset can be the MP_FASTCLOSE itself; Linux sends it so, on every subflow.
+    pub(super) fn take_reset(&mut self, reset: &Segment) {
+        for option in &reset.options.mptcp {
+            if let MptcpOption::FastClose { receiver_key } = option {
+                self.take_fast_close(*receiver_key);
+            }
+        }
     }
 
     /// The peer ended the connection; whoever does not know our key cannot.
@@ -148,7 +157,9 @@ impl Connection {
     }
 
     fn has_both_ends(&self) -> bool {
+        let is_plain = self.session.mode == Mode::Plain;
         let all_sent = self.is_ending && self.send.acked() == self.send.written();
-        all_sent && self.session.fins.is_remote_reached(self.receive.next())
+        let is_told = is_plain || self.session.fins.is_local_acked();
+        all_sent && is_told && self.session.fins.is_remote_reached(self.receive.next())
     }
 }

@@ -25,7 +25,8 @@ impl Connection {
         let arrival = subflow.handle_segment(now, segment, ecn, &mut control);
         if arrival.is_acceptable {
             self.take_acceptable(now, which, segment, arrival);
-        } else if arrival.closed == Some(CloseReason::Reset) {
+        }
+        if arrival.closed == Some(CloseReason::Reset) {
             self.take_reset(segment);
         }
         self.after_subflow(now, which);
@@ -40,15 +41,6 @@ impl Connection {
             self.session.role == Role::Acceptor && self.session.mode == Mode::Negotiating;
         let mut options = segment.options.mptcp.iter();
         waits_for_key && options.any(|option| matches!(option, MptcpOption::Dss(_)))
-    }
-
-    /// A reset ends its subflow; with MP_FASTCLOSE and our key it ends the connection (RFC 8684, section 3.5).
-    fn take_reset(&mut self, reset: &Segment) {
-        for option in &reset.options.mptcp {
-            if let MptcpOption::FastClose { receiver_key } = option {
-                self.take_fast_close(*receiver_key);
-            }
-        }
     }
 
     fn take_acceptable(&mut self, now: Nanos, which: usize, segment: &Segment, arrival: Arrival) {
@@ -74,13 +66,13 @@ impl Connection {
         self.tell_finish();
     }
 
-    /// The version and the flags of a SYN that asks for Multipath TCP. Flag B, or another version, gets plain TCP.
+    /// The version and the flags of a SYN that asks for Multipath TCP. What is not understood gets plain TCP.
     pub(super) fn take_syn(&mut self, syn: &Segment) {
         let asked = capable_of(syn).and_then(|capable| match capable {
             Capable::Syn { version, flags } if version >= 1 => Some(flags),
             _ => None,
         });
-        match asked.filter(|flags| flags & Capable::EXTENSIBILITY == 0) {
+        match asked.filter(|flags| is_understood(*flags)) {
             Some(flags) if self.config.is_multipath => self.take_capable_flags(flags),
             _ => self.session.mode = Mode::Plain,
         }
@@ -119,7 +111,9 @@ impl Connection {
                 version: 1,
                 flags,
                 sender_key,
-            }) if self.session.mode == Mode::Negotiating => Some((flags, sender_key)),
+            }) if self.session.mode == Mode::Negotiating && is_understood(flags) => {
+                Some((flags, sender_key))
+            }
             _ => None,
         };
         match agreed {
@@ -539,6 +533,11 @@ impl Connection {
             .max(acked + u64::from(subflow.send_window_bytes()));
         self.acknowledge_data(acked);
     }
+}
+
+/// MP_CAPABLE is ignored with flag B set, and unless its flags name the one algorithm there is (RFC 8684, section 3.1).
+fn is_understood(flags: u8) -> bool {
+    flags & Capable::EXTENSIBILITY == 0 && flags & Capable::HMAC_SHA256 != 0
 }
 
 fn capable_of(segment: &Segment) -> Option<Capable> {

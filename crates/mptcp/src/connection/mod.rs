@@ -27,7 +27,6 @@ mod session;
 mod telemetry;
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 use rand_core::Rng;
 
@@ -59,8 +58,8 @@ use crate::wire::{AddressId, Join as JoinOption, ResetReason, Segment, Token};
 pub struct Connection {
     config: Config,
     session: Session,
-    /// Where the peer was when the connection began.
-    initial_remote: SocketAddr,
+    /// The ends of the first subflow.
+    initial: FourTuple,
     paths: Vec<Path>,
     /// One for each of `paths`.
     windows: Vec<Window>,
@@ -150,7 +149,7 @@ impl Connection {
         }
         Self {
             session,
-            initial_remote: initial.remote,
+            initial,
             paths: Vec::new(),
             windows: Vec::new(),
             congestion_control: algorithms.congestion_control,
@@ -222,6 +221,9 @@ impl Connection {
         if !self.takes_more_paths() {
             return false;
         }
+        // The address of the initial subflow has ID 0 (RFC 8684, section 3.2).
+        let is_initial = four.local.ip() == self.initial.local.ip();
+        let local_id = if is_initial { 0 } else { local_id };
         let iss = SeqNr(rng.next_u32());
         let subflow = Subflow::accept(now, self.config.subflow.clone(), syn, iss);
         let join = Join::Accepting {

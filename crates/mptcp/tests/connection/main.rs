@@ -3,6 +3,7 @@
 #[path = "../world/mod.rs"]
 mod world;
 
+mod aborts;
 mod addresses;
 mod aggregation;
 mod closing;

@@ -1,0 +1,86 @@
+//! Packet scripts: what the RFCs (9293, 8684 and their kin) say of handshakes, options, fallback and close, packet by packet.
+//!
+//! Each file `*.pkt` is a conversation with one host in packetdrill's language (Cardwell et al., USENIX ATC 2013) with the
+//! MPTCP options of multipath-tcp/packetdrill: lines of a time and a system call, a packet that arrives (`<`), or one that has
+//! to be sent (`>`). Time is virtual and exact; `+0~+0.5` allows a range. Every packet that the stack sends has to be expected
+//! by a line. Payloads are not written: both sides send a stream, and every byte is checked.
+
+mod display;
+mod host;
+mod options;
+mod run;
+mod script;
+mod session;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packet_scripts")
+}
+
+fn run_script(name: &str) {
+    let text = fs::read_to_string(directory().join(format!("{name}.pkt"))).expect("a script");
+    if let Err(why) = run::run(&text) {
+        panic!("{name}.pkt, {why}");
+    }
+}
+
+macro_rules! scripts {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                run_script(stringify!($name));
+            }
+        )*
+
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+scripts! {
+    dss_checksum_over_segments
+    dss_long_numbers
+    dss_mapping_over_segments
+    dss_short_numbers
+    handshake_active
+    handshake_active_many_data
+    handshake_checksum_active
+    handshake_checksum_ours
+    handshake_checksum_passive
+    handshake_flag_b
+    handshake_flag_b_of_syn_ack
+    handshake_passive
+    handshake_syn_retries
+    handshake_version_0
+    handshake_version_2
+    handshake_version_of_syn_ack
+    handshake_without_algorithm
+    handshake_without_algorithm_of_syn_ack
+    join_active
+    join_active_no_option
+    join_active_third_packet_lost
+    join_active_wrong_hmac
+    join_passive
+    join_passive_backup
+    join_passive_no_option
+    join_passive_unknown_token
+    join_passive_wrong_hmac
+    third_packet_lost_active
+    third_packet_lost_passive
+    third_packet_lost_reordered
+}
+
+#[test]
+fn every_script_is_run() {
+    let files = fs::read_dir(directory()).expect("the directory of scripts");
+    let paths = files.map(|file| file.expect("an entry").path());
+    let scripts = paths.filter(|path| path.extension().is_some_and(|extension| extension == "pkt"));
+    let stems: BTreeSet<_> = scripts
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .collect();
+    let names: BTreeSet<_> = NAMES.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(stems, names);
+}
