@@ -19,8 +19,6 @@ fn stack(behaviour: Behaviour) -> Stack {
         ..Stack::default()
     };
     stack.config.behaviour = behaviour;
-    // Small enough that a failed path soon blocks the window.
-    stack.config.receive_buffer_bytes = 200_000;
     stack
 }
 
