@@ -12,6 +12,9 @@ use crate::wire::{
     ResetReason, Segment,
 };
 
+/// DSS that wait for the keys: more than an initial window of segments (RFC 6928) does not come before the first answer.
+const MAX_EARLY_SIGNALS: usize = 64;
+
 impl Connection {
     /// Takes a segment of one of its subflows; one of another is ignored.
     pub fn handle_segment(&mut self, now: Nanos, four: FourTuple, segment: &Segment, ecn: Ecn) {
@@ -39,10 +42,14 @@ impl Connection {
         }
         self.shake_hands(now, which, segment, arrival);
         self.fall_back_if_options_are_missing(which, segment, arrival);
-        if self.session.mode == Mode::Multipath {
-            for option in &segment.options.mptcp {
-                self.take_option(now, which, option);
+        match self.session.mode {
+            Mode::Negotiating => self.keep_early_signals(segment),
+            Mode::Multipath => {
+                for option in &segment.options.mptcp {
+                    self.take_option(now, which, option);
+                }
             }
+            Mode::Plain => {}
         }
         self.read_path(now, which);
         if arrival.fin && self.session.mode == Mode::Plain {
@@ -122,10 +129,24 @@ impl Connection {
         }
         if mode == Mode::Multipath {
             self.manage(now, &pm::Event::Established);
+            for signal in std::mem::take(&mut self.early_signals) {
+                self.take_dss(now, 0, &signal);
+            }
         }
     }
 
-    /// The keys come with the third packet, or with the first data if that was lost. A DSS before them waits for them.
+    /// Data that overtook the keys have their DSS only once: it waits for them (RFC 8684, section 3.1).
+    fn keep_early_signals(&mut self, segment: &Segment) {
+        for option in &segment.options.mptcp {
+            if let MptcpOption::Dss(dss) = option
+                && self.early_signals.len() < MAX_EARLY_SIGNALS
+            {
+                self.early_signals.push(*dss);
+            }
+        }
+    }
+
+    /// The keys come with the third packet, or with the first data if that was lost.
     fn learn_key(&mut self, segment: &Segment) {
         match capable_of(segment) {
             Some(Capable::Ack { sender_key, .. }) => {

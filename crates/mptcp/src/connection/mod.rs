@@ -51,7 +51,7 @@ use crate::sched::{Scheduler, SubflowView};
 use crate::seq::SeqNr;
 use crate::subflow::{CloseReason, Control, Subflow};
 use crate::time::Nanos;
-use crate::wire::{AddressId, Join as JoinOption, Segment, Token};
+use crate::wire::{AddressId, Dss, Join as JoinOption, Segment, Token};
 
 /// A connection.
 #[derive(Debug)]
@@ -75,6 +75,8 @@ pub struct Connection {
     reinjections: Reinjections,
     announcements: Announcements,
     join_requests: VecDeque<JoinRequest>,
+    /// What came before the peer's key.
+    early_signals: Vec<Dss>,
     events: VecDeque<Event>,
     counters: Counters,
     /// The application has written its last byte.
@@ -160,6 +162,7 @@ impl Connection {
             reinjections: Reinjections::default(),
             announcements: Announcements::default(),
             join_requests: VecDeque::new(),
+            early_signals: Vec::new(),
             events: VecDeque::new(),
             counters: Counters::default(),
             is_ending: false,
