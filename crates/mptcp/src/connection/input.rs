@@ -6,7 +6,7 @@ use super::path::Join;
 use super::{Connection, Event, Fallback, Mode, join_of};
 use crate::payload::Payload;
 use crate::pm::{self, FourTuple, Role};
-use crate::subflow::Arrival;
+use crate::subflow::{Arrival, CloseReason};
 use crate::time::Nanos;
 use crate::wire::{
     Capable, DataNumber, Dss, Ecn, Flags, InitialMapping, Join as JoinOption, Mapping, MptcpOption,
@@ -26,10 +26,21 @@ impl Connection {
         let arrival = subflow.handle_segment(now, segment, ecn, &mut control);
         if arrival.is_acceptable {
             self.take_acceptable(now, which, segment, arrival);
+        } else if arrival.closed == Some(CloseReason::Reset) {
+            self.take_reset(segment);
         }
         self.after_subflow(now, which);
         self.reap_closed(now);
         self.is_schedulable = true;
+    }
+
+    /// A RST ends a subflow, and with MP_FASTCLOSE the connection (option R of RFC 8684, section 3.5).
+    fn take_reset(&mut self, segment: &Segment) {
+        for option in &segment.options.mptcp {
+            if let MptcpOption::FastClose { receiver_key } = option {
+                self.take_fast_close(*receiver_key);
+            }
+        }
     }
 
     fn take_acceptable(&mut self, now: Nanos, which: usize, segment: &Segment, arrival: Arrival) {
