@@ -340,16 +340,13 @@ impl Host {
             ["sysctl", "-w", assignment] => self.set_parameter(assignment),
             ["ip", "mptcp", "endpoint", "add", name, flag] => self.add_endpoint(name, flag),
             ["ip", "addr", "del", name] => {
-                let event = pm::Event::AddressDown(address(name)?);
-                self.endpoint().handle_address_event(now, &event);
+                self.endpoint()
+                    .handle_address_change(now, address(name)?, false);
                 Ok(())
             }
             ["ip", "link", "set", name, "multipath", what] => {
-                let event = pm::Event::Backup {
-                    local: address(name)?,
-                    on: *what == "backup",
-                };
-                self.endpoint().handle_address_event(now, &event);
+                let local = address(name)?;
+                self.endpoint().set_backup(now, local, *what == "backup");
                 Ok(())
             }
             _ => Err(format!("{command} is not known")),
