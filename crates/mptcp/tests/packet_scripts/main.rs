@@ -44,12 +44,16 @@ scripts! {
     add_addr_active
     add_addr_ours
     add_addr_port
+    add_addr_without_echo
     add_addr_wrong_hmac
+    break_before_make
     data_ack_beyond
     data_fin_lost
     data_fin_ours
     data_fin_received
     data_fin_two_subflows
+    data_twice
+    data_window
     dss_checksum_over_segments
     dss_long_numbers
     dss_mapping_over_segments
@@ -78,10 +82,12 @@ scripts! {
     handshake_without_algorithm_of_syn_ack
     infinite_mapping_two_subflows
     join_active
+    join_active_flag_c
     join_active_no_option
     join_active_third_packet_lost
     join_active_wrong_hmac
     join_after_fallback
+    join_before_established
     join_passive
     join_passive_backup
     join_passive_no_option
@@ -108,6 +114,7 @@ scripts! {
     tcp_half_close
     tcp_mss
     tcp_new_reno
+    tcp_no_connection
     tcp_refused
     tcp_rst_validation
     tcp_rto_back_off
