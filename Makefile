@@ -53,6 +53,8 @@ kernel-test: build  ## the tests on this machine's kernel, which need root
 ifeq ($(shell id -u),0)
 	cargo test --quiet --package live -- --ignored --test-threads 1 || \
 		cargo test --quiet --package live -- --ignored --test-threads 1
+	cargo test --quiet --package mptcp --test kernel -- --ignored --test-threads 1 || \
+		cargo test --quiet --package mptcp --test kernel -- --ignored --test-threads 1
 	$(BIN)/pytest -m 'kernel and not soak' || $(BIN)/pytest -m 'kernel and not soak' --last-failed
 else
 	@echo 'not root: the tests on the kernel are left out' >&2

@@ -71,7 +71,7 @@ impl Announcements {
 impl Connection {
     /// A local address came, went, or changed its priority; other events are the connection's own.
     pub fn handle_address_event(&mut self, now: Nanos, event: &pm::Event) {
-        if self.session.mode == Mode::Multipath {
+        if self.session.mode != Mode::Plain {
             self.manage(now, event);
         }
     }

@@ -4,7 +4,7 @@ use super::{Connection, Event, Mode};
 use crate::pm;
 use crate::subflow::{CloseReason, State};
 use crate::time::Nanos;
-use crate::wire::{Key, ResetReason};
+use crate::wire::{Key, MptcpOption, ResetReason, Segment};
 
 impl Connection {
     /// The application has written its last byte. What was written still goes out; what the peer sends can still be read.
@@ -20,6 +20,15 @@ impl Connection {
             path.reset(ResetReason::UNSPECIFIED);
         }
         self.end(CloseReason::Aborted);
+    }
+
+    /// A reset can be the MP_FASTCLOSE itself; Linux sends it so, on every subflow.
+    pub(super) fn take_reset(&mut self, reset: &Segment) {
+        for option in &reset.options.mptcp {
+            if let MptcpOption::FastClose { receiver_key } = option {
+                self.take_fast_close(*receiver_key);
+            }
+        }
     }
 
     /// The peer ended the connection; whoever does not know our key cannot.
@@ -45,7 +54,7 @@ impl Connection {
     }
 
     /// The next step of an orderly end, if it is time for it.
-    pub(super) fn advance_close(&mut self) {
+    pub(super) fn advance_close(&mut self, now: Nanos) {
         let has_sent_all = self.send.assigned() == self.send.written();
         if !self.is_ending || !has_sent_all {
             return;
@@ -53,11 +62,11 @@ impl Connection {
         match self.session.mode {
             Mode::Negotiating => {}
             Mode::Plain => self.paths.iter_mut().for_each(|path| path.subflow.close()),
-            Mode::Multipath => self.advance_data_fin(),
+            Mode::Multipath => self.advance_data_fin(now),
         }
     }
 
-    fn advance_data_fin(&mut self) {
+    fn advance_data_fin(&mut self, now: Nanos) {
         let is_new =
             self.session.fins.local_to_send().is_none() && !self.session.fins.is_local_acked();
         self.session.fins.end_local(self.send.written());
@@ -67,6 +76,8 @@ impl Connection {
         let is_over = self.session.fins.is_local_acked()
             && self.session.fins.is_remote_reached(self.receive.next());
         if is_over {
+            let linger = self.config.subflow.time_wait;
+            self.lingers_until.get_or_insert(now + linger);
             self.paths.iter_mut().for_each(|path| path.subflow.close());
         }
     }
@@ -79,12 +90,22 @@ impl Connection {
         }
     }
 
-    /// Takes out paths that have ended and have said so, and ends with the last one.
+    /// With both streams complete, a path whose peer never says its FIN, as it lost the path unheard, has no reason to stay.
+    pub(super) fn handle_linger_timeout(&mut self, now: Nanos) {
+        if self.lingers_until.is_some_and(|at| at <= now) {
+            self.lingers_until = None;
+            self.paths
+                .iter_mut()
+                .for_each(|path| path.reset(ResetReason::UNSPECIFIED));
+        }
+    }
+
+    /// Takes out paths that have ended, their resets sent, and ends with the last one.
     pub(super) fn reap_closed(&mut self, now: Nanos) {
         let mut which = 0;
         while which < self.paths.len() {
             let subflow = &self.paths[which].subflow;
-            match subflow.closed().filter(|_| !subflow.is_reset_due()) {
+            match subflow.closed().filter(|_| !subflow.owes_reset()) {
                 Some(reason) => self.remove_path(now, which, reason),
                 None => which += 1,
             }
@@ -128,14 +149,17 @@ impl Connection {
         if self.has_both_ends() {
             self.end(CloseReason::Finished);
         } else if self.session.mode == Mode::Multipath && self.session.is_fully_established {
-            self.abandoned_at = Some(now + self.config.lifetime_without_subflows);
+            let lifetime = self.config.lifetime_without_subflows;
+            self.abandoned_at.get_or_insert(now + lifetime);
         } else {
             self.end(reason);
         }
     }
 
     fn has_both_ends(&self) -> bool {
+        let is_plain = self.session.mode == Mode::Plain;
         let all_sent = self.is_ending && self.send.acked() == self.send.written();
-        all_sent && self.session.fins.is_remote_reached(self.receive.next())
+        let is_told = is_plain || self.session.fins.is_local_acked();
+        all_sent && is_told && self.session.fins.is_remote_reached(self.receive.next())
     }
 }

@@ -13,20 +13,21 @@ use crate::wire::{
     ResetReason, Segment,
 };
 
-/// DSS that wait for the keys: more than an initial window of segments (RFC 6928) does not come before the first answer.
-const MAX_EARLY_SIGNALS: usize = 64;
-
 impl Connection {
     /// Takes a segment of one of its subflows; one of another is ignored.
     pub fn handle_segment(&mut self, now: Nanos, four: FourTuple, segment: &Segment, ecn: Ecn) {
         let Some(which) = self.paths.iter().position(|path| path.four == four) else {
             return;
         };
+        if self.is_too_early(segment) {
+            return;
+        }
         let (subflow, mut control) = self.subflow_and_control(which);
         let arrival = subflow.handle_segment(now, segment, ecn, &mut control);
         if arrival.is_acceptable {
             self.take_acceptable(now, which, segment, arrival);
-        } else if arrival.closed == Some(CloseReason::Reset) {
+        }
+        if arrival.closed == Some(CloseReason::Reset) {
             self.take_reset(segment);
         }
         self.after_subflow(now, which);
@@ -34,13 +35,13 @@ impl Connection {
         self.is_schedulable = true;
     }
 
-    /// A RST ends a subflow, and with MP_FASTCLOSE the connection (option R of RFC 8684, section 3.5).
-    fn take_reset(&mut self, segment: &Segment) {
-        for option in &segment.options.mptcp {
-            if let MptcpOption::FastClose { receiver_key } = option {
-                self.take_fast_close(*receiver_key);
-            }
-        }
+    /// Before the keys have come, with the third packet or with the first data, a mapping says nothing. Such a segment counts as
+    /// lost: it comes again.
+    fn is_too_early(&self, segment: &Segment) -> bool {
+        let waits_for_key =
+            self.session.role == Role::Acceptor && self.session.mode == Mode::Negotiating;
+        let mut options = segment.options.mptcp.iter();
+        waits_for_key && options.any(|option| matches!(option, MptcpOption::Dss(_)))
     }
 
     fn take_acceptable(&mut self, now: Nanos, which: usize, segment: &Segment, arrival: Arrival) {
@@ -54,14 +55,10 @@ impl Connection {
         }
         self.shake_hands(now, which, segment, arrival);
         self.fall_back_if_options_are_missing(which, segment, arrival);
-        match self.session.mode {
-            Mode::Negotiating => self.keep_early_signals(segment),
-            Mode::Multipath => {
-                for option in &segment.options.mptcp {
-                    self.take_option(now, which, option);
-                }
+        if self.session.mode == Mode::Multipath {
+            for option in &segment.options.mptcp {
+                self.take_option(now, which, option);
             }
-            Mode::Plain => {}
         }
         self.read_path(now, which);
         if arrival.fin && self.session.mode == Mode::Plain {
@@ -100,6 +97,10 @@ impl Connection {
             }
             (Join::Accepting { nonces, .. }, _) if arrival.established => {
                 self.check_join_ack(now, which, segment, nonces);
+            }
+            // The fourth packet was lost, as the third is repeated.
+            (Join::Done, _) if matches!(join_of(segment), Some(JoinOption::Ack { .. })) => {
+                self.paths[which].subflow.send_ack();
             }
             _ => {}
         }
@@ -141,20 +142,6 @@ impl Connection {
         }
         if mode == Mode::Multipath {
             self.manage(now, &pm::Event::Established);
-            for signal in std::mem::take(&mut self.early_signals) {
-                self.take_dss(now, 0, &signal);
-            }
-        }
-    }
-
-    /// Data that overtook the keys have their DSS only once: it waits for them (RFC 8684, section 3.1).
-    fn keep_early_signals(&mut self, segment: &Segment) {
-        for option in &segment.options.mptcp {
-            if let MptcpOption::Dss(dss) = option
-                && self.early_signals.len() < MAX_EARLY_SIGNALS
-            {
-                self.early_signals.push(*dss);
-            }
         }
     }
 
@@ -231,6 +218,7 @@ impl Connection {
     fn finish_join(&mut self, now: Nanos, which: usize) {
         let path = &mut self.paths[which];
         path.signals.join = Join::Done;
+        self.abandoned_at = None;
         let event = pm::Event::SubflowEstablished {
             subflow: path.four,
             local_id: path.local_id,
@@ -521,7 +509,7 @@ impl Connection {
         self.note_timeouts(now, which);
         let path = &self.paths[which];
         self.windows[which].is_usable = path.is_healthy();
-        self.advance_close();
+        self.advance_close(now);
     }
 
     /// Without DATA_ACK, what the subflow has acknowledged is what has arrived.

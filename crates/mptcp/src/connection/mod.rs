@@ -51,7 +51,7 @@ use crate::sched::{Scheduler, SubflowView};
 use crate::seq::SeqNr;
 use crate::subflow::{CloseReason, Control, Subflow};
 use crate::time::Nanos;
-use crate::wire::{AddressId, Dss, Join as JoinOption, Segment, Token};
+use crate::wire::{AddressId, Join as JoinOption, ResetReason, Segment, Token};
 
 /// A connection.
 #[derive(Debug)]
@@ -75,8 +75,6 @@ pub struct Connection {
     reinjections: Reinjections,
     announcements: Announcements,
     join_requests: VecDeque<JoinRequest>,
-    /// What came before the peer's key.
-    early_signals: Vec<Dss>,
     events: VecDeque<Event>,
     counters: Counters,
     /// The application has written its last byte.
@@ -84,6 +82,8 @@ pub struct Connection {
     has_told_finish: bool,
     /// When a connection without subflows ends.
     abandoned_at: Option<Nanos>,
+    /// When subflows that are still open after both streams have ended are given up.
+    lingers_until: Option<Nanos>,
     closed: Option<CloseReason>,
     next_path_id: u32,
     /// The path that is asked first for a segment.
@@ -162,12 +162,12 @@ impl Connection {
             reinjections: Reinjections::default(),
             announcements: Announcements::default(),
             join_requests: VecDeque::new(),
-            early_signals: Vec::new(),
             events: VecDeque::new(),
             counters: Counters::default(),
             is_ending: false,
             has_told_finish: false,
             abandoned_at: None,
+            lingers_until: None,
             closed: None,
             next_path_id: 0,
             next_to_transmit: 0,
@@ -262,7 +262,6 @@ impl Connection {
         let which = self.paths.len() - 1;
         let mut context = crate::cc::Context::new(now, &mut self.windows, which);
         self.congestion_control.subflow_added(&mut context);
-        self.abandoned_at = None;
     }
 
     /// Bytes for the peer: as many as the send buffer takes; how many these were. None after [`Connection::close`].
@@ -316,6 +315,7 @@ impl Connection {
             .filter_map(|path| path.subflow.poll_timeout());
         let own = [
             self.abandoned_at,
+            self.lingers_until,
             self.path_manager.poll_timeout(),
             self.announcements.poll_timeout(),
             self.paths.iter().filter_map(Path::poll_timeout).min(),
@@ -337,6 +337,7 @@ impl Connection {
                 self.after_subflow(now, which);
             }
         }
+        self.handle_linger_timeout(now);
         self.reap_closed(now);
         if self.path_manager.poll_timeout().is_some_and(|at| at <= now) {
             let mut commands = Vec::new();
@@ -347,6 +348,9 @@ impl Connection {
         self.repeat_join_acks(now);
         self.handle_reinjection_timeout(now);
         if self.abandoned_at.is_some_and(|at| at <= now) {
+            self.paths
+                .iter_mut()
+                .for_each(|path| path.reset(ResetReason::UNSPECIFIED));
             self.end(CloseReason::TimedOut);
         }
         self.is_schedulable = true;

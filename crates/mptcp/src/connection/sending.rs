@@ -26,7 +26,7 @@ pub struct Transmit {
 impl Connection {
     /// The next segment to be sent now, if there is one.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Transmit> {
-        self.advance_close();
+        self.advance_close(now);
         self.schedule(now);
         let count = self.paths.len();
         for step in 0..count {

@@ -370,6 +370,8 @@ impl Subflow {
     pub fn reserve_options(&mut self, bytes: u32, window: &mut Window) {
         self.reserved = bytes.next_multiple_of(4);
         window.mss_bytes = self.segment_bytes();
+        // A window of one small segment would hold no larger one.
+        window.cwnd_bytes = window.cwnd_bytes.max(f64::from(window.mss_bytes));
     }
 
     /// The next segment, if there is one to be sent now. `receive_window_bytes` is what the connection can take beyond what it
@@ -415,8 +417,8 @@ impl Subflow {
         self.closed
     }
 
-    /// Whether it has ended with a reset that is still to be sent.
-    pub fn is_reset_due(&self) -> bool {
+    /// Whether a reset is still to be sent, though it has ended.
+    pub fn owes_reset(&self) -> bool {
         self.reset_due
     }
 

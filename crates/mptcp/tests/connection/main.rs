@@ -3,5 +3,15 @@
 #[path = "../world/mod.rs"]
 mod world;
 
+mod aborts;
+mod addresses;
+mod aggregation;
+mod closing;
+mod failing_paths;
+mod fallback;
+mod handshakes;
+mod hostile_peers;
+mod joins;
+mod middleboxes;
 mod random_worlds;
-mod transfer;
+mod windows;

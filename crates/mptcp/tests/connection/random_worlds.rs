@@ -104,7 +104,7 @@ fn world() -> impl Strategy<Value = World> {
 
 /// Cuts and repairs paths at their times, which count from when a connection can live without a path.
 fn play(outages: &[Outage], pair: &mut Pair) {
-    pair.run_until(seconds(600), |pair| pair.is_fully_established());
+    pair.run_until(seconds(600), |pair| pair.is_settled());
     let start = pair.now;
     let paths = pair.network.paths.len();
     let cuts = outages
@@ -138,9 +138,10 @@ proptest! {
         pair.run_to_the_end(seconds(3600));
         prop_assert_eq!(pair.sides[SERVER].received, world.upload);
         prop_assert_eq!(pair.sides[CLIENT].received, world.download);
-        for side in &pair.sides {
-            let in_order = side.has_seen(|event| *event == Event::Closed { reason: CloseReason::Finished });
-            prop_assert!(in_order, "{:?}", side.events);
-        }
+        // The last acknowledgment may be lost with the last interface: then one side cannot know that all has arrived.
+        let may_be_unsure = world.outages.iter().any(|outage| outage.is_told);
+        let in_order = |event: &Event| *event == Event::Closed { reason: CloseReason::Finished };
+        let sure = pair.sides.iter().filter(|side| side.has_seen(in_order)).count();
+        prop_assert!(sure == 2 || (sure == 1 && may_be_unsure));
     }
 }

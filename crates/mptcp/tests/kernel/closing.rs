@@ -64,7 +64,7 @@ fn we_abort() {
         };
         assert_eq!(error.as_deref(), Some("ECONNRESET"));
         assert_eq!(judge.closed(), Some(CloseReason::Aborted));
-        assert_eq!(judge.counter("MPFastcloseRx"), 1);
+        assert!(judge.counter("MPFastcloseRx") > 0);
         judge.assert_no_trouble_but(&["MPFastcloseRx", "MPRstTx", "MPRstRx"]);
     }
 }
@@ -82,7 +82,7 @@ fn the_kernel_aborts() {
         let mut judge = Judge::new(trial);
         judge.run_until(|judge| judge.closed().is_some());
         assert_eq!(judge.closed(), Some(CloseReason::Reset));
-        assert_eq!(judge.counter("MPFastcloseTx"), 1);
+        assert!(judge.counter("MPFastcloseTx") > 0);
         judge.assert_no_trouble_but(&["MPFastcloseTx", "MPRstTx", "MPRstRx"]);
     }
 }

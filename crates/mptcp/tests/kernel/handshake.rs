@@ -3,7 +3,8 @@
 use mptcp::connection::Mode;
 
 use crate::judge::{Judge, Opener, Trial};
-use crate::path::Family;
+use crate::path::{End, Family};
+use crate::stack::Stack;
 
 /// Both streams arrive over Multipath TCP, to the judge's satisfaction.
 fn succeeds(trial: Trial) -> Judge {
@@ -93,4 +94,42 @@ fn we_want_checksums() {
 fn the_kernel_wants_checksums() {
     we_connect(|trial| trial.kernel_checksums = true);
     kernel_connects(|trial| trial.kernel_checksums = true);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn we_speak_plain_tcp() {
+    let mut judge = Judge::new(Trial {
+        stack: Stack::plain(),
+        ..Trial::new(Opener::Engine)
+    });
+    judge.run_to_the_end();
+    assert_eq!(judge.mode(), Some(Mode::Plain));
+    assert_eq!(judge.counter("MPCapableSYNRX"), 0);
+    judge.assert_no_trouble_but(&[]);
+}
+
+/// Loses one of the first packets from either end, each in a connection of its own.
+fn survives_each_loss(opener: Opener) {
+    for from in [End::Engine, End::Kernel] {
+        for lost in 0..5 {
+            let mut judge = Judge::new(Trial::new(opener));
+            judge.paths[0].lost_packets = vec![(from, lost)];
+            judge.run_to_the_end();
+            assert_eq!(judge.mode(), Some(Mode::Multipath), "{from:?} {lost}");
+            judge.assert_no_trouble_but(&[]);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn early_losses_when_we_connect() {
+    survives_each_loss(Opener::Engine);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn early_losses_when_the_kernel_connects() {
+    survives_each_loss(Opener::Kernel);
 }

@@ -89,6 +89,41 @@ fn the_kernel_joins_with_checksums() {
     the_kernel_joins(trial);
 }
 
+/// Loses one of the packets of the second path's handshake, each in a connection of its own.
+fn survives_each_loss(trial: impl Fn() -> Trial) {
+    for (from, lost) in [
+        (End::Engine, 0),
+        (End::Kernel, 0),
+        (End::Engine, 1),
+        (End::Kernel, 1),
+    ] {
+        let mut judge = Judge::new(trial());
+        judge.paths[1].lost_packets = vec![(from, lost)];
+        judge.closes = false;
+        judge.run_until(|judge| joined(judge) == 1);
+        judge.closes = true;
+        judge.run_to_the_end();
+        judge.assert_no_trouble_but(&[]);
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn losses_when_we_join() {
+    survives_each_loss(|| two_paths(Opener::Engine, "full_mesh"));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn losses_when_the_kernel_joins() {
+    survives_each_loss(|| {
+        let mut trial = two_paths(Opener::Kernel, "full_mesh");
+        let local = trial.address(2, End::Kernel);
+        trial.kernel_endpoints = vec![format!("{local} dev path2 subflow")];
+        trial
+    });
+}
+
 #[test]
 #[ignore = "needs root"]
 fn we_echo_what_the_kernel_announces() {

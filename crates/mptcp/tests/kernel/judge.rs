@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mptcp::connection::{Connection, Event, Mode};
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
 use mptcp::payload::Payload;
-use mptcp::pm::{self, AddressPair};
+use mptcp::pm::AddressPair;
 use mptcp::subflow::CloseReason;
 use mptcp::time::Nanos;
 use mptcp::wire::Packet;
@@ -29,6 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The longest wait without a look at what the peer says.
 const LOOK_INTERVAL: Nanos = 10_000_000;
+
+/// Packets of a path that are taken before the engine is asked for its own.
+const BATCH_LEN: usize = 64;
 
 /// The number of TCP in IP headers.
 const TCP: u8 = 6;
@@ -203,6 +206,7 @@ impl Judge {
             error: None,
         };
         assert_eq!(self.peer_end(), Some(&expected));
+        self.run_until(|judge| judge.counter("MPCurrEstab") == 0);
     }
 
     fn step(&mut self) {
@@ -238,12 +242,12 @@ impl Judge {
     }
 
     fn receive(&mut self, index: usize) {
-        for _ in 0..64 {
+        for _ in 0..BATCH_LEN {
             let Some(bytes) = self.paths[index].receive() else {
                 return;
             };
             let now = self.now();
-            if is_tcp(&bytes) && self.paths[index].delivers() {
+            if is_tcp(&bytes) && self.paths[index].delivers(End::Kernel) {
                 self.capture.add(now, &bytes);
                 let bytes: Arc<[u8]> = bytes.into();
                 let (packet, _) = Packet::parse(&bytes).expect("the kernel's packets are right");
@@ -255,7 +259,7 @@ impl Judge {
     fn transmit(&mut self) {
         while let Some(packet) = self.endpoint.poll_transmit(self.now()) {
             let path = &mut self.paths[number_of(packet.destination) - 1];
-            if path.delivers() {
+            if path.delivers(End::Engine) {
                 let mut bytes = Vec::new();
                 packet.emit(&mut bytes);
                 path.send(&bytes);

@@ -49,6 +49,8 @@ class Connection:
     def send(self) -> None:
         if self.order["sends_last"]:
             self.has_ended.wait()
+        if self.error:
+            return
         with open(self.order["sends"], "rb") as file:
             while chunk := file.read(CHUNK_BYTES):
                 self.socket.sendall(chunk)

@@ -340,8 +340,8 @@ impl Host {
             ["sysctl", "-w", assignment] => self.set_parameter(assignment),
             ["ip", "mptcp", "endpoint", "add", name, flag] => self.add_endpoint(name, flag),
             ["ip", "addr", "del", name] => {
-                self.endpoint()
-                    .handle_address_change(now, address(name)?, false);
+                let local = address(name)?;
+                self.endpoint().handle_address_change(now, local, false);
                 Ok(())
             }
             ["ip", "link", "set", name, "multipath", what] => {

@@ -1,11 +1,12 @@
 //! Two endpoints and the paths between them, in virtual time that jumps to the next wake-up.
 
+pub mod middleboxes;
 mod network;
 mod stack;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use mptcp::connection::Event;
+use mptcp::connection::{Connection, Event, Mode, SubflowState};
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
 use mptcp::payload::Payload;
 use mptcp::pm::AddressPair;
@@ -30,6 +31,14 @@ pub struct Side {
     pub sent: u64,
     pub closes: bool,
     pub received: u64,
+    /// It reads nothing before.
+    pub reads_at: Nanos,
+    /// After each piece that it has read it rests so long.
+    pub read_pause: Nanos,
+    /// Whether it takes bytes that were changed on the way; else they are a failure of the test.
+    pub takes_changed: bool,
+    /// Bytes in pieces that differed from what was sent.
+    pub changed_bytes: u64,
     /// When the peer's stream had arrived whole.
     pub finished_at: Option<Nanos>,
     seed: u32,
@@ -48,11 +57,29 @@ pub struct Pair {
     pub network: Network,
     /// Every packet that was sent: when, by whom, and what.
     pub log: Vec<(Nanos, usize, Packet)>,
+    address: Addressing,
 }
 
 /// The address of one side on a path.
-pub fn address(path: usize, side: usize) -> IpAddr {
+pub type Addressing = fn(path: usize, side: usize) -> IpAddr;
+
+/// IPv4 addresses.
+pub fn ipv4(path: usize, side: usize) -> IpAddr {
     IpAddr::from([10, 1, path as u8 + 1, side as u8 + 1])
+}
+
+/// IPv6 addresses.
+pub fn ipv6(path: usize, side: usize) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::new(
+        0xfd00,
+        path as u16 + 1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        side as u16 + 1,
+    ))
 }
 
 impl Pair {
@@ -63,6 +90,16 @@ impl Pair {
 
     /// The same with a stack for the client and one for the server.
     pub fn of(seed: u64, paths: Vec<PathModel>, stacks: [&Stack; 2]) -> Self {
+        Self::addressed(seed, paths, stacks, ipv4)
+    }
+
+    /// The same with addresses of a family.
+    pub fn addressed(
+        seed: u64,
+        paths: Vec<PathModel>,
+        stacks: [&Stack; 2],
+        address: Addressing,
+    ) -> Self {
         let pairs_of = |side: usize| {
             let pairs = (0..paths.len()).map(|path| AddressPair {
                 local: address(path, side),
@@ -70,6 +107,7 @@ impl Pair {
             });
             NetworkView {
                 pairs: pairs.collect(),
+                change_delay: stacks[side].config.behaviour.path_manager_delay,
                 ..NetworkView::default()
             }
         };
@@ -78,11 +116,15 @@ impl Pair {
             let rng = Box::new(generator(side as u64));
             Side::new(Endpoint::new(pairs_of(side), rng), side)
         });
+        let path_of = (0..paths.len())
+            .flat_map(|path| [CLIENT, SERVER].map(|side| (address(path, side), path)));
+        let path_of = path_of.collect();
         let mut pair = Self {
             now: 0,
             sides,
-            network: Network::new(paths, generator(2)),
+            network: Network::new(paths, path_of, generator(2)),
             log: Vec::new(),
+            address,
         };
         pair.sides[SERVER]
             .endpoint
@@ -150,22 +192,31 @@ impl Pair {
                 endpoint.handle_timeout(self.now);
             }
             self.sides[side].act(self.now);
-            while let Some(packet) = self.sides[side].endpoint.poll_transmit(self.now) {
-                self.log.push((self.now, side, packet.clone()));
-                self.network.send(self.now, side, packet);
-            }
-            self.sides[side].act(self.now);
+            while self.transmit(side) | self.sides[side].act(self.now) {}
             timeouts.extend(self.sides[side].endpoint.poll_timeout());
+            timeouts.extend(self.sides[side].reads_next().filter(|at| *at > self.now));
         }
         timeouts.extend(self.network.next_arrival());
         timeouts.into_iter().min()
     }
 
-    /// Whether both connections can be joined.
-    pub fn is_fully_established(&self) -> bool {
+    /// Sends what a side has to send; whether that was anything.
+    fn transmit(&mut self, side: usize) -> bool {
+        let before = self.log.len();
+        while let Some(packet) = self.sides[side].endpoint.poll_transmit(self.now) {
+            self.log.push((self.now, side, packet.clone()));
+            self.network.send(self.now, side, packet);
+        }
+        self.log.len() > before
+    }
+
+    /// Whether both connections can be joined, or speak TCP and never can.
+    pub fn is_settled(&self) -> bool {
         self.sides.iter().all(|side| {
             let connection = side.connection.and_then(|id| side.endpoint.connection(id));
-            connection.is_some_and(|connection| connection.is_fully_established())
+            connection.is_some_and(|connection| {
+                connection.is_fully_established() || connection.mode() == Mode::Plain
+            })
         })
     }
 
@@ -177,7 +228,7 @@ impl Pair {
     /// Takes an interface of one side down, or up: its path manager is told.
     pub fn set_interface(&mut self, path: usize, side: usize, is_up: bool) {
         self.set_path(path, is_up);
-        let address = address(path, side);
+        let address = (self.address)(path, side);
         self.sides[side]
             .endpoint
             .handle_address_change(self.now, address, is_up);
@@ -188,29 +239,25 @@ impl Pair {
         let sent = self
             .log
             .iter()
-            .filter(|(_, by, packet)| *by == side && packet.source == address(path, side));
+            .filter(|(_, by, packet)| *by == side && packet.source == (self.address)(path, side));
         sent.map(|(_, _, packet)| u64::from(packet.segment.payload.len()))
             .sum()
     }
 
+    /// Packets that a side sent and that match.
+    pub fn sent_packets(&self, side: usize, matches: impl Fn(&Packet) -> bool) -> usize {
+        let sent = self.log.iter().filter(|(_, by, _)| *by == side);
+        sent.filter(|(_, _, packet)| matches(packet)).count()
+    }
+
+    /// A packet arrives at a side, from wherever.
+    pub fn deliver(&mut self, side: usize, packet: &Packet) {
+        self.sides[side].endpoint.handle_packet(self.now, packet);
+    }
+
     fn describe(&self) -> String {
-        let side = |side: &Side| {
-            let id = side.connection;
-            let connection = id.and_then(|id| side.endpoint.connection(id));
-            let subflows: Vec<_> = connection
-                .iter()
-                .flat_map(|connection| connection.subflows())
-                .collect();
-            format!(
-                "sent {} of {}, received {}, events {:?}, subflows {subflows:#?}",
-                side.sent, side.to_send, side.received, side.events
-            )
-        };
-        format!(
-            "client {}\nserver {}",
-            side(&self.sides[0]),
-            side(&self.sides[1])
-        )
+        let [client, server] = [CLIENT, SERVER].map(|side| self.sides[side].describe());
+        format!("client {client}\nserver {server}")
     }
 }
 
@@ -224,30 +271,60 @@ impl Side {
             sent: 0,
             closes: true,
             received: 0,
+            reads_at: 0,
+            read_pause: 0,
+            takes_changed: false,
+            changed_bytes: 0,
             finished_at: None,
             seed: side as u32 + 1,
             peer_seed: 2 - side as u32,
         }
     }
 
-    /// What the application does: takes connections, reads and checks, writes, closes.
-    fn act(&mut self, now: Nanos) {
+    /// What the application does: takes connections, reads and checks, writes, closes; whether it did anything.
+    fn act(&mut self, now: Nanos) -> bool {
+        let mut has_acted = false;
         while let Some((_, event)) = self.endpoint.poll_event() {
             self.events.push((now, event));
             if event == Event::Finished {
                 self.finished_at.get_or_insert(now);
             }
+            has_acted = true;
         }
         if self.connection.is_none() {
             self.connection = self.endpoint.accept(PORT);
+            has_acted |= self.connection.is_some();
         }
-        let Some(id) = self.connection else { return };
-        while let Some(Some(payload)) = self.endpoint.command(id, |connection| connection.recv()) {
-            let expected = Payload::stream(self.peer_seed, self.received, payload.len());
-            assert_eq!(payload, expected, "wrong bytes at {}", self.received);
-            self.received += u64::from(payload.len());
-        }
+        let Some(id) = self.connection else {
+            return has_acted;
+        };
+        let before = (self.received, self.sent, self.closes);
+        self.read(now, id);
         self.write(id);
+        has_acted || before != (self.received, self.sent, self.closes)
+    }
+
+    fn read(&mut self, now: Nanos, id: ConnectionId) {
+        while self.reads_at <= now
+            && let Some(Some(payload)) = self.endpoint.command(id, |connection| connection.recv())
+        {
+            let expected = Payload::stream(self.peer_seed, self.received, payload.len());
+            let is_right = payload == expected;
+            assert!(
+                is_right || self.takes_changed,
+                "wrong bytes at {}",
+                self.received
+            );
+            self.changed_bytes += u64::from(payload.len()) * u64::from(!is_right);
+            self.received += u64::from(payload.len());
+            self.reads_at = now + self.read_pause;
+        }
+    }
+
+    /// When it reads again, if something is there.
+    fn reads_next(&self) -> Option<Nanos> {
+        let unread = self.connection().map_or(0, Connection::unread_bytes);
+        (unread > 0).then_some(self.reads_at)
     }
 
     fn write(&mut self, id: ConnectionId) {
@@ -267,6 +344,31 @@ impl Side {
         if self.sent == self.to_send && std::mem::take(&mut self.closes) {
             self.endpoint.command(id, |connection| connection.close());
         }
+    }
+
+    /// Its connection, unless there is none.
+    pub fn connection(&self) -> Option<&Connection> {
+        self.connection.and_then(|id| self.endpoint.connection(id))
+    }
+
+    /// Its subflows, in the order in which they came.
+    pub fn subflows(&self) -> Vec<SubflowState> {
+        let connection = self.connection();
+        connection.map_or_else(Vec::new, |connection| connection.subflows().collect())
+    }
+
+    fn describe(&self) -> String {
+        let is_news = |event: &Event| !matches!(event, Event::Readable | Event::Writable);
+        let news = self.events.iter().filter(|(_, event)| is_news(event));
+        format!(
+            "sent {} of {}, received {}, counters {:?}, events {:#?}, subflows {:#?}",
+            self.sent,
+            self.to_send,
+            self.received,
+            self.connection().map(Connection::counters),
+            news.collect::<Vec<_>>(),
+            self.subflows()
+        )
     }
 
     /// Whether its connection has ended.

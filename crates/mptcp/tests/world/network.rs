@@ -9,6 +9,8 @@ use mptcp::wire::Packet;
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::middleboxes::{Middlebox, Place};
+
 /// A path, the same in both directions.
 #[derive(Clone, Debug)]
 pub struct PathModel {
@@ -18,6 +20,8 @@ pub struct PathModel {
     pub rate_bps: u64,
     /// Bytes that may wait.
     pub queue_bytes: u64,
+    /// Larger packets are lost, and nobody is told.
+    pub mtu_bytes: u64,
     /// Whether packets get through.
     pub is_up: bool,
     /// What goes wrong.
@@ -33,8 +37,6 @@ pub struct Faults {
     pub reordering: f64,
     /// A byte of the payload is changed, in a way that the TCP checksum does not see.
     pub corruption: f64,
-    /// Packets that are lost, counted from 0 in each direction.
-    pub lost_packets: Vec<u64>,
 }
 
 impl PathModel {
@@ -48,6 +50,7 @@ impl PathModel {
             delay,
             rate_bps,
             queue_bytes: round_trip.max(64_000),
+            mtu_bytes: u64::MAX,
             is_up: true,
             faults: Faults::default(),
         }
@@ -63,56 +66,82 @@ impl PathModel {
 /// All paths.
 pub struct Network {
     pub paths: Vec<PathModel>,
+    /// Packets pass them in this order before their path.
+    pub middleboxes: Vec<Middlebox>,
+    /// Which path the packets of a sender take.
+    path_of: BTreeMap<IpAddr, usize>,
     rng: Xoshiro256PlusPlus,
     /// By path and direction: when the last packet will have left.
     free_at: Vec<[Nanos; 2]>,
-    counts: Vec<[u64; 2]>,
     in_flight: BTreeMap<(Nanos, u64), (usize, Packet)>,
     sent: u64,
 }
 
 impl Network {
-    pub fn new(paths: Vec<PathModel>, rng: Xoshiro256PlusPlus) -> Self {
+    pub fn new(
+        paths: Vec<PathModel>,
+        path_of: BTreeMap<IpAddr, usize>,
+        rng: Xoshiro256PlusPlus,
+    ) -> Self {
         Self {
             free_at: vec![[0; 2]; paths.len()],
-            counts: vec![[0; 2]; paths.len()],
             paths,
+            middleboxes: Vec::new(),
+            path_of,
             rng,
             in_flight: BTreeMap::new(),
             sent: 0,
         }
     }
 
+    /// More senders and the paths that their packets take.
+    pub fn path_of_more(&mut self, senders: impl Iterator<Item = (IpAddr, usize)>) {
+        self.path_of.extend(senders);
+    }
+
     /// Takes a packet of that side.
-    pub fn send(&mut self, now: Nanos, side: usize, packet: Packet) {
-        let IpAddr::V4(source) = packet.source else {
-            panic!("only IPv4 here")
-        };
-        let which = usize::from(source.octets()[2]) - 1;
-        let path = self.paths[which].clone();
-        let number = self.counts[which][side];
-        self.counts[which][side] += 1;
-        let is_lost = path.faults.lost_packets.contains(&number) || self.chance(path.faults.loss);
-        let free_at = self.free_at[which][side].max(now);
-        let waiting_bytes = (free_at - now) * path.rate_bps / 8 / SECOND;
-        if !path.is_up || waiting_bytes > path.queue_bytes {
+    pub fn send(&mut self, now: Nanos, from: usize, packet: Packet) {
+        let path = self.path_of[&packet.source];
+        let place = Place { now, path, from };
+        let mut packets = vec![packet];
+        for middlebox in &mut self.middleboxes {
+            packets = packets
+                .into_iter()
+                .flat_map(|packet| middlebox(place, packet))
+                .collect();
+        }
+        for packet in packets {
+            self.pass(place, packet);
+        }
+    }
+
+    fn pass(&mut self, place: Place, packet: Packet) {
+        let Place { now, path, from } = place;
+        let model = self.paths[path].clone();
+        let is_lost = self.chance(model.faults.loss);
+        let free_at = self.free_at[path][from].max(now);
+        let waiting_bits =
+            u128::from(free_at - now) * u128::from(model.rate_bps) / u128::from(SECOND);
+        let is_full = waiting_bits / 8 > u128::from(model.queue_bytes);
+        let len = packet.wire_len() as u64;
+        if !model.is_up || is_full || len > model.mtu_bytes {
             return;
         }
-        let departs = free_at + packet.wire_len() as u64 * 8 * SECOND / path.rate_bps;
-        self.free_at[which][side] = departs;
+        let departs = free_at + len * 8 * SECOND / model.rate_bps;
+        self.free_at[path][from] = departs;
         if is_lost {
             return;
         }
-        let copies = 1 + usize::from(self.chance(path.faults.duplication));
+        let copies = 1 + usize::from(self.chance(model.faults.duplication));
         for _ in 0..copies {
-            let late = match self.chance(path.faults.reordering) {
-                true => self.below(2 * path.delay),
+            let late = match self.chance(model.faults.reordering) {
+                true => self.below(2 * model.delay),
                 false => 0,
             };
-            let packet = self.maybe_corrupted(&packet, path.faults.corruption);
+            let packet = self.maybe_corrupted(&packet, model.faults.corruption);
             self.sent += 1;
-            let key = (departs + path.delay + late, self.sent);
-            self.in_flight.insert(key, (1 - side, packet));
+            let key = (departs + model.delay + late, self.sent);
+            self.in_flight.insert(key, (1 - from, packet));
         }
     }
 

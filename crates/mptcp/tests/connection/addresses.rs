@@ -1,0 +1,134 @@
+//! Addresses that are announced and removed (RFC 8684, section 3.4).
+
+use mptcp::time::MILLISECOND;
+use mptcp::wire::{MptcpOption, Packet};
+
+use crate::world::middleboxes::{lose, rewrite};
+use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, seconds};
+
+/// The server's second address is removed, so that it is announced when it comes back.
+fn pair() -> Pair {
+    let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
+    let mut pair = Pair::new(1, paths, &Stack::default());
+    pair.transfer(20_000_000, 0);
+    pair.run_for(300 * MILLISECOND);
+    pair.set_interface(1, SERVER, false);
+    pair.run_for(200 * MILLISECOND);
+    assert_eq!(pair.sides[CLIENT].subflows().len(), 1);
+    pair
+}
+
+fn is_announcement(packet: &Packet) -> bool {
+    has_address(packet, true)
+}
+
+fn is_echo(packet: &Packet) -> bool {
+    has_address(packet, false)
+}
+
+fn has_address(packet: &Packet, is_signed: bool) -> bool {
+    packet.segment.options.mptcp.iter().any(|option| {
+        matches!(option, MptcpOption::AddAddress(address)
+            if address.truncated_hmac.is_some() == is_signed)
+    })
+}
+
+fn removes_address(packet: &Packet) -> bool {
+    let mut options = packet.segment.options.mptcp.iter();
+    options.any(|option| matches!(option, MptcpOption::RemoveAddress(_)))
+}
+
+fn has_two_subflows(pair: &Pair) -> bool {
+    let sides = pair.sides.iter();
+    let counts = sides.map(|side| {
+        let subflows = side.subflows();
+        subflows
+            .iter()
+            .filter(|subflow| subflow.established_at.is_some())
+            .count()
+    });
+    counts.min() == Some(2)
+}
+
+#[test]
+fn an_announced_address_is_echoed_and_joined() {
+    let mut pair = pair();
+    pair.set_interface(1, SERVER, true);
+    pair.run_for(200 * MILLISECOND);
+    assert!(has_two_subflows(&pair));
+    assert_eq!(pair.sent_packets(SERVER, is_announcement), 1);
+    assert_eq!(pair.sent_packets(CLIENT, is_echo), 1);
+}
+
+#[test]
+fn a_lost_announcement_is_repeated() {
+    let mut pair = pair();
+    pair.network
+        .middleboxes
+        .push(lose(2, |_, packet| is_announcement(packet)));
+    pair.set_interface(1, SERVER, true);
+    let now = pair.now;
+    // After a retransmission timeout, then after twice that.
+    pair.run_until(now + seconds(2), has_two_subflows);
+    assert_eq!(pair.sent_packets(SERVER, is_announcement), 3);
+}
+
+#[test]
+fn an_announcement_whose_echo_is_lost_is_repeated_and_joined_once() {
+    let mut pair = pair();
+    pair.network
+        .middleboxes
+        .push(lose(1, |_, packet| is_echo(packet)));
+    pair.set_interface(1, SERVER, true);
+    pair.run_for(seconds(2));
+    assert!(has_two_subflows(&pair));
+    assert_eq!(pair.sent_packets(SERVER, is_announcement), 2);
+    assert_eq!(pair.sides[CLIENT].subflows().len(), 2);
+}
+
+#[test]
+fn a_forged_announcement_is_passed_over_in_silence() {
+    let mut pair = pair();
+    let forges = rewrite(|_, packet: &mut Packet| {
+        for option in &mut packet.segment.options.mptcp {
+            if let MptcpOption::AddAddress(address) = option {
+                address.truncated_hmac = address.truncated_hmac.map(|hmac| hmac ^ 1);
+            }
+        }
+    });
+    pair.network.middleboxes.push(forges);
+    pair.set_interface(1, SERVER, true);
+    pair.run_for(seconds(2));
+    assert_eq!(pair.sides[CLIENT].subflows().len(), 1);
+    assert_eq!(pair.sent_packets(CLIENT, is_echo), 0);
+    let client = pair.sides[CLIENT].connection().expect("it is open");
+    assert!(client.counters().refused_announcements > 0);
+}
+
+#[test]
+fn a_removed_address_loses_its_subflows_at_both_ends() {
+    for side in [CLIENT, SERVER] {
+        let mut pair = pair();
+        pair.set_interface(1, SERVER, true);
+        pair.run_for(500 * MILLISECOND);
+        assert!(has_two_subflows(&pair));
+        pair.set_interface(1, side, false);
+        pair.run_for(100 * MILLISECOND);
+        assert_eq!(
+            pair.sent_packets(side, removes_address),
+            1 + usize::from(side == SERVER)
+        );
+        for side in &pair.sides {
+            assert_eq!(side.subflows().len(), 1);
+        }
+    }
+}
+
+#[test]
+fn the_last_address_can_be_removed_and_another_one_takes_its_place() {
+    let mut pair = pair();
+    pair.set_interface(0, SERVER, false);
+    pair.run_for(200 * MILLISECOND);
+    pair.set_interface(1, SERVER, true);
+    pair.run_until(seconds(20), |pair| pair.sent_bytes(CLIENT, 1) > 1_000_000);
+}

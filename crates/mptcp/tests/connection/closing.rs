@@ -1,0 +1,233 @@
+//! How connections end (RFC 8684, sections 3.3.3 and 3.5).
+
+use mptcp::connection::Event;
+use mptcp::subflow::CloseReason;
+use mptcp::time::MILLISECOND;
+use mptcp::wire::{Flags, MptcpOption, Packet};
+
+use crate::world::middleboxes::{lose, rewrite};
+use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, seconds};
+
+fn pair() -> Pair {
+    let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
+    Pair::new(1, paths, &Stack::default())
+}
+
+fn says_data_fin(packet: &Packet) -> bool {
+    let mut options = packet.segment.options.mptcp.iter();
+    options.any(|option| matches!(option, MptcpOption::Dss(dss) if dss.data_fin))
+}
+
+fn is_fast_close(option: &MptcpOption) -> bool {
+    matches!(option, MptcpOption::FastClose { .. })
+}
+
+fn has_closed_for(pair: &Pair, side: usize, reason: CloseReason) -> bool {
+    pair.sides[side].has_seen(|event| *event == Event::Closed { reason })
+}
+
+fn abort(pair: &mut Pair, side: usize) {
+    let side = &mut pair.sides[side];
+    let id = side.connection.expect("it is connected");
+    side.endpoint.command(id, |connection| connection.abort());
+}
+
+#[test]
+fn either_side_can_be_the_first_to_end() {
+    for first in [CLIENT, SERVER] {
+        let mut pair = pair();
+        pair.transfer(100_000, 100_000);
+        pair.sides[1 - first].closes = false;
+        pair.run_until(seconds(1), |pair| {
+            pair.sides[1 - first].finished_at.is_some()
+        });
+        assert!(!pair.sides[first].has_closed());
+        pair.sides[1 - first].closes = true;
+        pair.run_to_the_end(seconds(2));
+        for side in [CLIENT, SERVER] {
+            assert!(has_closed_for(&pair, side, CloseReason::Finished));
+        }
+    }
+}
+
+#[test]
+fn a_half_closed_connection_still_carries_data_after_seconds() {
+    let mut pair = pair();
+    pair.transfer(100_000, 0);
+    pair.sides[SERVER].closes = false;
+    pair.run_for(seconds(10));
+    assert!(pair.sides[SERVER].finished_at.is_some());
+    assert_eq!(
+        pair.sides[CLIENT].subflows().len(),
+        2,
+        "no FIN on the subflows"
+    );
+    pair.sides[SERVER].to_send = 2_000_000;
+    pair.sides[SERVER].closes = true;
+    pair.run_to_the_end(seconds(12));
+    assert_eq!(pair.sides[CLIENT].received, 2_000_000);
+    assert!(pair.sent_bytes(SERVER, 1) > 500_000);
+}
+
+#[test]
+fn an_empty_connection_ends_at_once() {
+    let mut pair = pair();
+    pair.run_to_the_end(300 * MILLISECOND);
+}
+
+#[test]
+fn both_sides_can_end_at_the_same_time() {
+    let mut pair = pair();
+    for side in &mut pair.sides {
+        side.closes = false;
+    }
+    pair.run_for(500 * MILLISECOND);
+    for side in &mut pair.sides {
+        side.closes = true;
+    }
+    pair.run_to_the_end(seconds(1));
+}
+
+#[test]
+fn a_lost_data_fin_is_said_again() {
+    let mut pair = pair();
+    pair.network
+        .middleboxes
+        .push(lose(4, |_, packet| says_data_fin(packet)));
+    pair.transfer(100_000, 0);
+    pair.run_to_the_end(seconds(2));
+    assert!(pair.sent_packets(CLIENT, says_data_fin) > 2);
+}
+
+#[test]
+fn a_data_fin_on_one_path_is_enough() {
+    let mut pair = pair();
+    pair.transfer(100_000, 0);
+    let drops = lose(usize::MAX, |place, packet| {
+        place.path == 0 && says_data_fin(packet)
+    });
+    pair.network.middleboxes.push(drops);
+    pair.run_to_the_end(700 * MILLISECOND);
+}
+
+#[test]
+fn acknowledgments_of_the_data_fin_that_are_lost_are_said_again() {
+    let mut pair = pair();
+    pair.transfer(100_000, 0);
+    pair.sides[SERVER].closes = false;
+    pair.run_until(seconds(1), |pair| pair.sides[SERVER].finished_at.is_some());
+    let now = pair.now;
+    let drops = lose(usize::MAX, move |place, _| {
+        place.from == SERVER && place.now < now + 100 * MILLISECOND
+    });
+    pair.network.middleboxes.push(drops);
+    pair.run_for(seconds(1));
+    pair.sides[SERVER].closes = true;
+    pair.run_to_the_end(seconds(3));
+}
+
+#[test]
+fn lost_fins_and_last_acknowledgments_of_the_subflows_are_repeated() {
+    let is_fin = |packet: &Packet| packet.segment.flags.contains(Flags::FIN);
+    for count in [1, 2, 4] {
+        let mut pair = pair();
+        pair.network
+            .middleboxes
+            .push(lose(count, move |_, packet| is_fin(packet)));
+        pair.transfer(100_000, 0);
+        pair.run_to_the_end(seconds(3));
+    }
+    let mut pair = pair();
+    pair.transfer(100_000, 0);
+    pair.run_until(seconds(1), |pair| pair.sent_packets(SERVER, is_fin) > 0);
+    let now = pair.now;
+    let drops = lose(usize::MAX, move |place, _| {
+        place.from == CLIENT && place.now < now + 100 * MILLISECOND
+    });
+    pair.network.middleboxes.push(drops);
+    pair.run_to_the_end(seconds(3));
+}
+
+#[test]
+fn nothing_is_left_of_an_ended_connection_after_time_wait() {
+    let mut pair = pair();
+    pair.transfer(100_000, 100_000);
+    pair.run_to_the_end(seconds(1));
+    pair.run_for(seconds(61));
+    for side in &pair.sides {
+        assert!(side.subflows().is_empty());
+        assert_eq!(side.endpoint.poll_timeout(), None);
+    }
+}
+
+#[test]
+fn a_fast_close_ends_the_other_side_at_once() {
+    for aborting in [CLIENT, SERVER] {
+        let mut pair = pair();
+        pair.transfer(10_000_000, 10_000_000);
+        pair.run_for(seconds(1));
+        abort(&mut pair, aborting);
+        pair.run_for(100 * MILLISECOND);
+        assert!(has_closed_for(&pair, aborting, CloseReason::Aborted));
+        assert!(has_closed_for(&pair, 1 - aborting, CloseReason::Reset));
+        assert!(pair.sides[1 - aborting].subflows().is_empty());
+    }
+}
+
+#[test]
+fn one_fast_close_is_enough() {
+    let mut pair = pair();
+    pair.transfer(10_000_000, 0);
+    pair.run_for(seconds(1));
+    pair.set_path(0, false);
+    abort(&mut pair, CLIENT);
+    pair.run_for(100 * MILLISECOND);
+    assert!(has_closed_for(&pair, SERVER, CloseReason::Reset));
+}
+
+#[test]
+fn a_fast_close_with_a_wrong_key_resets_its_subflow_and_no_more() {
+    let mut pair = pair();
+    let mut is_done = false;
+    let forges = rewrite(move |place, packet: &mut Packet| {
+        let is_here = (place.path, place.from) == (1, CLIENT);
+        if is_here && place.now > seconds(1) && !std::mem::replace(&mut is_done, true) {
+            packet.segment.flags = Flags::RST | Flags::ACK;
+            packet.segment.options.mptcp.clear();
+            let receiver_key = 1;
+            packet
+                .segment
+                .options
+                .mptcp
+                .push(MptcpOption::FastClose { receiver_key });
+        }
+    });
+    pair.network.middleboxes.push(forges);
+    pair.transfer(3_000_000, 0);
+    pair.run_to_the_end(seconds(4));
+    assert!(has_closed_for(&pair, SERVER, CloseReason::Finished));
+}
+
+#[test]
+fn a_fast_close_in_an_acknowledgment_counts_with_the_right_key_only() {
+    for is_right in [true, false] {
+        let mut pair = pair();
+        pair.transfer(10_000_000, 0);
+        pair.run_for(seconds(1));
+        // The abort's resets become acknowledgments on their way.
+        let changes = rewrite(move |_, packet: &mut Packet| {
+            if packet.segment.options.mptcp.iter().any(is_fast_close) {
+                packet.segment.flags = Flags::ACK;
+                for option in &mut packet.segment.options.mptcp {
+                    if let MptcpOption::FastClose { receiver_key } = option {
+                        *receiver_key ^= u64::from(!is_right);
+                    }
+                }
+            }
+        });
+        pair.network.middleboxes.push(changes);
+        abort(&mut pair, CLIENT);
+        pair.run_for(100 * MILLISECOND);
+        assert_eq!(has_closed_for(&pair, SERVER, CloseReason::Reset), is_right);
+    }
+}

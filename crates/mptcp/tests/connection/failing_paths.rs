@@ -1,0 +1,250 @@
+//! Paths that go, come back, or are only a reserve.
+
+use mptcp::connection::Event;
+use mptcp::failure::Behaviour;
+use mptcp::subflow::CloseReason;
+use mptcp::time::{MILLISECOND, Nanos};
+use mptcp::wire::MptcpOption;
+
+use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
+
+fn paths() -> Vec<PathModel> {
+    vec![PathModel::new(10, 10), PathModel::new(10, 10)]
+}
+
+/// Without opportunistic retransmission, which ends stalls earlier.
+fn stack(behaviour: Behaviour) -> Stack {
+    let mut stack = Stack {
+        scheduler: "kernel_default",
+        ..Stack::default()
+    };
+    stack.config.behaviour = behaviour;
+    // Small enough that a failed path soon blocks the window.
+    stack.config.receive_buffer_bytes = 200_000;
+    stack
+}
+
+/// The longest time without progress of the server's stream, in steps of 10 ms.
+fn longest_stall(pair: &mut Pair, duration: Nanos) -> Nanos {
+    let (mut longest, mut since) = (0, pair.now);
+    let end = pair.now + duration;
+    while pair.now < end && pair.sides[SERVER].finished_at.is_none() {
+        let before = pair.sides[SERVER].received;
+        pair.run_for(10 * MILLISECOND);
+        if pair.sides[SERVER].received > before {
+            since = pair.now;
+        }
+        longest = longest.max(pair.now - since);
+    }
+    longest
+}
+
+/// The stall of a bulk transfer when one of two paths is cut, and what both paths carried after it was repaired.
+fn cut_and_repair(behaviour: Behaviour) -> (Nanos, [u64; 2]) {
+    let mut pair = Pair::new(1, paths(), &stack(behaviour));
+    pair.transfer(20_000_000, 0);
+    pair.run_for(seconds(1));
+    pair.set_path(1, false);
+    let stall = longest_stall(&mut pair, seconds(4));
+    pair.set_path(1, true);
+    pair.run_for(seconds(4));
+    let before = [0, 1].map(|path| pair.sent_bytes(CLIENT, path));
+    pair.run_to_the_end(seconds(20));
+    let after = [0, 1].map(|path| pair.sent_bytes(CLIENT, path) - before[path]);
+    (stall, after)
+}
+
+#[test]
+fn out_of_tree_a_cut_path_stalls_for_a_retransmission_timeout() {
+    let (stall, after) = cut_and_repair(Behaviour::oot());
+    // SRTT and 200 ms, SRTT up to 80 ms with full queues, and a path's round trip for what goes out again.
+    assert!((200..450).contains(&(stall / MILLISECOND)), "{stall} ns");
+    assert!(after.iter().all(|bytes| *bytes > 1_000_000), "{after:?}");
+}
+
+#[test]
+fn mainline_a_cut_path_stalls_until_it_is_stale() {
+    let (stall, after) = cut_and_repair(Behaviour::mainline());
+    // The first timer and four intervals of 200 ms and more.
+    assert!((900..2000).contains(&(stall / MILLISECOND)), "{stall} ns");
+    assert!(after.iter().all(|bytes| *bytes > 1_000_000), "{after:?}");
+}
+
+#[test]
+fn a_cut_path_is_not_used_until_it_answers() {
+    let mut pair = Pair::new(1, paths(), &stack(Behaviour::mainline()));
+    pair.transfer(20_000_000, 0);
+    pair.run_for(seconds(1));
+    pair.set_path(1, false);
+    pair.run_for(seconds(4));
+    assert!(pair.sides[CLIENT].subflows()[1].is_stale);
+    let before = pair.sent_bytes(CLIENT, 1);
+    pair.run_for(seconds(2));
+    let probes = pair.sent_bytes(CLIENT, 1) - before;
+    assert!(probes < 5_000, "{probes} bytes into a dead path");
+}
+
+#[test]
+fn a_stale_path_is_back_when_its_own_retransmission_is_answered() {
+    let mut pair = Pair::new(1, paths(), &stack(Behaviour::mainline()));
+    pair.transfer(100_000_000, 0);
+    pair.run_for(seconds(1));
+    pair.set_path(1, false);
+    pair.run_for(seconds(10));
+    pair.set_path(1, true);
+    let repaired_at = pair.now;
+    pair.run_until(repaired_at + seconds(7), |pair| {
+        !pair.sides[CLIENT].subflows()[1].is_stale
+    });
+    let dead_time = pair.now - repaired_at;
+    assert!(dead_time > seconds(1), "only the next timeout probes");
+}
+
+#[test]
+fn one_of_two_cut_paths_is_enough_to_go_on() {
+    for behaviour in [Behaviour::oot(), Behaviour::mainline()] {
+        let mut pair = Pair::new(1, paths(), &stack(behaviour));
+        pair.transfer(4_000_000, 0);
+        pair.run_for(seconds(1));
+        pair.set_path(0, false);
+        pair.set_path(1, false);
+        pair.run_for(seconds(3));
+        pair.set_path(1, true);
+        // A doubled timeout passes until the path is tried; then 10 Mbit/s remain.
+        pair.run_to_the_end(seconds(13));
+        assert!(pair.sides[CLIENT].has_seen(|event| *event
+            == Event::Closed {
+                reason: CloseReason::Finished
+            }));
+    }
+}
+
+#[test]
+fn an_interface_that_goes_and_comes_loses_its_subflow_and_gets_a_new_one() {
+    let mut pair = Pair::new(1, paths(), &Stack::default());
+    pair.transfer(12_000_000, 0);
+    pair.run_for(seconds(1));
+    pair.set_interface(1, CLIENT, false);
+    let stall = longest_stall(&mut pair, seconds(1));
+    assert!(stall < 400 * MILLISECOND, "{stall} ns");
+    assert_eq!(pair.sides[CLIENT].subflows().len(), 1);
+    assert_eq!(
+        pair.sides[SERVER].subflows().len(),
+        1,
+        "REMOVE_ADDR told it"
+    );
+    pair.set_interface(1, CLIENT, true);
+    pair.run_for(200 * MILLISECOND);
+    let ids = pair.sides[CLIENT].subflows();
+    let ids: Vec<_> = ids.iter().map(|subflow| subflow.id).collect();
+    assert_eq!(ids, [0, 2], "the new subflow has a new name");
+    pair.run_to_the_end(seconds(7));
+}
+
+#[test]
+fn the_initial_subflow_can_go_like_any_other() {
+    let mut pair = Pair::new(1, paths(), &Stack::default());
+    pair.transfer(3_000_000, 3_000_000);
+    pair.run_for(500 * MILLISECOND);
+    pair.set_interface(0, CLIENT, false);
+    pair.run_to_the_end(seconds(5));
+    for side in &pair.sides {
+        assert!(side.has_seen(|event| matches!(event, Event::SubflowClosed { id: 0, .. })));
+    }
+}
+
+#[test]
+fn a_connection_without_subflows_is_joined_from_another_address() {
+    let mut pair = Pair::new(1, paths(), &Stack::default());
+    pair.set_interface(1, CLIENT, false);
+    pair.transfer(2_000_000, 0);
+    pair.run_for(seconds(1));
+    pair.set_interface(0, CLIENT, false);
+    pair.run_for(seconds(5));
+    assert!(pair.sides[CLIENT].subflows().is_empty());
+    pair.set_interface(1, CLIENT, true);
+    pair.run_to_the_end(seconds(9));
+    assert_eq!(pair.sides[SERVER].received, 2_000_000);
+    assert!(pair.sent_bytes(CLIENT, 1) > 500_000);
+}
+
+#[test]
+fn a_connection_that_nobody_joins_again_ends() {
+    let mut stack = Stack::default();
+    stack.config.lifetime_without_subflows = seconds(10);
+    let mut pair = Pair::new(1, paths(), &stack);
+    pair.transfer(10_000_000, 0);
+    pair.run_for(seconds(1));
+    pair.set_interface(0, CLIENT, false);
+    pair.set_interface(1, CLIENT, false);
+    pair.run_until(seconds(12), |pair| pair.sides[CLIENT].has_closed());
+    assert!(pair.now > seconds(11) - MILLISECOND);
+    assert!(pair.sides[CLIENT].has_seen(|event| *event
+        == Event::Closed {
+            reason: CloseReason::TimedOut
+        }));
+}
+
+/// The second path is made a reserve by that side.
+fn with_backup(side: usize) -> Pair {
+    let mut pair = Pair::new(1, paths(), &Stack::default());
+    pair.sides[side].endpoint.set_backup(0, ipv4(1, side), true);
+    pair
+}
+
+#[test]
+fn a_backup_path_carries_nothing_while_the_regular_one_works() {
+    for side in [CLIENT, SERVER] {
+        let mut pair = with_backup(side);
+        pair.transfer(1_000_000, 1_000_000);
+        pair.run_to_the_end(seconds(2));
+        for sender in [CLIENT, SERVER] {
+            assert_eq!(
+                pair.sent_bytes(sender, 1),
+                0,
+                "set by {side}, sent by {sender}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_backup_path_takes_over() {
+    for behaviour in [Behaviour::oot(), Behaviour::mainline()] {
+        let mut pair = Pair::new(1, paths(), &stack(behaviour));
+        let reserve = ipv4(1, CLIENT);
+        pair.sides[CLIENT].endpoint.set_backup(0, reserve, true);
+        pair.transfer(3_000_000, 0);
+        pair.run_for(seconds(1));
+        pair.set_path(0, false);
+        pair.run_to_the_end(seconds(5));
+        assert!(pair.sent_bytes(CLIENT, 1) > 1_500_000);
+    }
+}
+
+#[test]
+fn priorities_change_in_mid_stream_from_either_side() {
+    for side in [CLIENT, SERVER] {
+        let mut pair = Pair::new(1, paths(), &Stack::default());
+        pair.transfer(20_000_000, 0);
+        pair.run_for(seconds(1));
+        assert!(pair.sent_bytes(CLIENT, 1) > 300_000);
+        let mut carried_while = |on| {
+            let now = pair.now;
+            let endpoint = &mut pair.sides[side].endpoint;
+            endpoint.set_backup(now, ipv4(1, side), on);
+            // What waits in the subflow's queue still goes out.
+            pair.run_for(seconds(1));
+            let before = pair.sent_bytes(CLIENT, 1);
+            pair.run_for(seconds(1));
+            pair.sent_bytes(CLIENT, 1) - before
+        };
+        assert_eq!(carried_while(true), 0, "side {side}");
+        assert!(carried_while(false) > 500_000, "side {side}");
+        let is_priority = |option: &MptcpOption| matches!(option, MptcpOption::Priority { .. });
+        let said = pair.sent_packets(side, |packet| {
+            packet.segment.options.mptcp.iter().any(is_priority)
+        });
+        assert_eq!(said, 2);
+    }
+}

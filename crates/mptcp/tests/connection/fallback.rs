@@ -1,0 +1,183 @@
+//! Options or data that do not come through in mid-stream (RFC 8684, section 3.7).
+
+use mptcp::connection::{Event, Fallback};
+use mptcp::payload::Payload;
+use mptcp::time::{MILLISECOND, Nanos};
+use mptcp::wire::{Mapping, MptcpOption, Packet};
+
+use crate::world::middleboxes::{Middlebox, rewrite, strip};
+use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, seconds};
+
+fn pair(paths: usize, fallback: Fallback) -> Pair {
+    let mut stack = Stack::default();
+    stack.config.uses_checksums = true;
+    stack.config.fallback = fallback;
+    Pair::new(1, vec![PathModel::new(10, 10); paths], &stack)
+}
+
+fn is_dss(option: &MptcpOption) -> bool {
+    matches!(option, MptcpOption::Dss(_))
+}
+
+/// Takes DSS out of what the client sends on a path from then on.
+fn strips_dss(on_path: usize, from: Nanos) -> Middlebox {
+    strip(move |place, _, option| {
+        (place.path, place.from) == (on_path, CLIENT) && place.now >= from && is_dss(option)
+    })
+}
+
+/// Changes the first byte of one segment of data that the client sends on a path after some time.
+fn changes_a_byte(on_path: usize, from: Nanos) -> Middlebox {
+    let mut is_done = false;
+    rewrite(move |place, packet: &mut Packet| {
+        let is_here = (place.path, place.from) == (on_path, CLIENT) && place.now >= from;
+        if is_here && !is_done && !packet.segment.payload.is_empty() {
+            let mut bytes = packet.segment.payload.to_vec();
+            bytes[0] ^= 0x20;
+            packet.segment.payload = Payload::literal(bytes);
+            is_done = true;
+        }
+    })
+}
+
+fn says_fail(packet: &Packet) -> bool {
+    let mut options = packet.segment.options.mptcp.iter();
+    options.any(|option| matches!(option, MptcpOption::Fail { .. }))
+}
+
+fn mappings(packet: &Packet) -> impl Iterator<Item = Mapping> {
+    let options = packet.segment.options.mptcp.iter();
+    options.filter_map(|option| match option {
+        MptcpOption::Dss(dss) => dss.mapping,
+        _ => None,
+    })
+}
+
+#[test]
+fn a_path_that_loses_its_options_is_reset_and_the_other_goes_on() {
+    let mut pair = pair(2, Fallback::Rfc);
+    pair.network
+        .middleboxes
+        .push(strips_dss(1, 300 * MILLISECOND));
+    pair.transfer(2_000_000, 0);
+    pair.run_to_the_end(seconds(3));
+    assert!(
+        pair.sides[SERVER].has_seen(|event| matches!(event, Event::SubflowClosed { id: 1, .. }))
+    );
+    assert!(!pair.sides[SERVER].has_seen(|event| *event == Event::FellBack));
+}
+
+#[test]
+fn the_only_path_is_joined_again_when_options_come_through_again() {
+    let mut pair = pair(1, Fallback::Rfc);
+    let (from, to) = (300 * MILLISECOND, 800 * MILLISECOND);
+    let strips = strip(move |place, _, option| {
+        place.from == CLIENT && (from..to).contains(&place.now) && is_dss(option)
+    });
+    pair.network.middleboxes.push(strips);
+    pair.transfer(2_000_000, 0);
+    pair.run_to_the_end(seconds(5));
+    assert_eq!(pair.sides[SERVER].received, 2_000_000);
+}
+
+#[test]
+fn no_wrong_byte_comes_of_options_that_are_lost_for_good() {
+    let mut pair = pair(1, Fallback::Rfc);
+    pair.network
+        .middleboxes
+        .push(strips_dss(0, 300 * MILLISECOND));
+    pair.transfer(2_000_000, 0);
+    pair.run_until(seconds(600), |pair| {
+        pair.sides[SERVER].has_closed() && pair.sides[CLIENT].has_closed()
+    });
+    assert!(pair.sides[SERVER].finished_at.is_none());
+}
+
+#[test]
+fn data_acks_that_do_not_come_through_on_one_path_come_on_the_other() {
+    let mut pair = pair(2, Fallback::Rfc);
+    let strips =
+        strip(|place, _, option| (place.path, place.from) == (1, SERVER) && is_dss(option));
+    pair.network.middleboxes.push(strips);
+    pair.transfer(2_000_000, 0);
+    pair.run_to_the_end(seconds(2));
+}
+
+#[test]
+fn data_that_was_changed_on_one_of_two_paths_comes_right_on_the_other() {
+    let mut pair = pair(2, Fallback::Rfc);
+    pair.network
+        .middleboxes
+        .push(changes_a_byte(1, 300 * MILLISECOND));
+    pair.transfer(2_000_000, 0);
+    pair.run_to_the_end(seconds(3));
+    let failed = pair.sent_packets(SERVER, says_fail);
+    assert_eq!(failed, 1, "MP_FAIL goes with the reset");
+    assert!(
+        pair.sides[CLIENT].has_seen(|event| matches!(event, Event::SubflowClosed { id: 1, .. }))
+    );
+    assert!(!pair.sides[SERVER].has_seen(|event| *event == Event::FellBack));
+}
+
+#[test]
+fn data_that_was_changed_on_the_only_path_makes_it_tcp() {
+    let mut pair = pair(1, Fallback::Rfc);
+    pair.network
+        .middleboxes
+        .push(changes_a_byte(0, 300 * MILLISECOND));
+    pair.sides[SERVER].takes_changed = true;
+    pair.transfer(2_000_000, 500_000);
+    pair.run_to_the_end(seconds(3));
+    for side in &pair.sides {
+        assert!(side.has_seen(|event| *event == Event::FellBack));
+    }
+    assert_eq!(pair.sides[SERVER].received, 2_000_000);
+    assert!(pair.sides[SERVER].changed_bytes < 3_000, "one segment");
+    assert_eq!(pair.sent_packets(SERVER, says_fail), 1);
+    let infinite = pair.sent_packets(CLIENT, |packet| {
+        mappings(packet).any(|mapping| mapping.len == 0)
+    });
+    assert_eq!(infinite, 1, "the client says from where on it is TCP");
+}
+
+#[test]
+fn strict_sides_deliver_nothing_that_was_changed() {
+    let mut pair = pair(1, Fallback::Strict);
+    pair.network
+        .middleboxes
+        .push(changes_a_byte(0, 300 * MILLISECOND));
+    pair.transfer(2_000_000, 0);
+    // The path is reset, joined again, and the data comes right.
+    pair.run_to_the_end(seconds(5));
+    assert!(!pair.sides[SERVER].has_seen(|event| *event == Event::FellBack));
+    assert_eq!(pair.sent_packets(SERVER, says_fail), 1);
+}
+
+#[test]
+fn an_infinite_mapping_beside_another_subflow_is_a_forgery() {
+    let mut pair = pair(2, Fallback::Rfc);
+    let mut is_done = false;
+    let forges = rewrite(move |place, packet: &mut Packet| {
+        let is_here = (place.path, place.from) == (1, CLIENT);
+        for option in &mut packet.segment.options.mptcp {
+            if let MptcpOption::Dss(dss) = option
+                && let Some(mapping) = &mut dss.mapping
+                && is_here
+                && place.now > 300 * MILLISECOND
+                && !std::mem::replace(&mut is_done, true)
+            {
+                mapping.len = 0;
+                mapping.checksum = Some(0);
+            }
+        }
+    });
+    pair.network.middleboxes.push(forges);
+    pair.transfer(2_000_000, 0);
+    pair.run_to_the_end(seconds(3));
+    for side in &pair.sides {
+        assert!(!side.has_seen(|event| *event == Event::FellBack));
+    }
+    assert!(
+        pair.sides[SERVER].has_seen(|event| matches!(event, Event::SubflowClosed { id: 1, .. }))
+    );
+}

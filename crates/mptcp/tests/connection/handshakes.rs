@@ -1,0 +1,173 @@
+//! What is spoken, whatever becomes of MP_CAPABLE (RFC 8684, sections 3.1 and 3.7).
+
+use mptcp::connection::{Event, Mode};
+use mptcp::time::MILLISECOND;
+use mptcp::wire::{Capable, Flags, MptcpOption, Packet};
+
+use crate::world::middleboxes::{lose, strip};
+use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, seconds};
+
+fn pair() -> Pair {
+    let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
+    Pair::new(1, paths, &Stack::default())
+}
+
+fn is_syn(packet: &Packet) -> bool {
+    packet.segment.flags.contains(Flags::SYN)
+}
+
+fn is_capable(option: &MptcpOption) -> bool {
+    matches!(option, MptcpOption::Capable(_))
+}
+
+fn has_mptcp(packet: &Packet) -> bool {
+    !packet.segment.options.mptcp.is_empty()
+}
+
+fn is_connected_with(pair: &Pair, side: usize, mode: Mode) -> bool {
+    pair.sides[side].has_seen(|event| *event == Event::Connected { mode })
+}
+
+/// Both sides speak plain TCP from some point on, over one path, and the streams arrive.
+fn assert_plain(mut pair: Pair) {
+    pair.transfer(300_000, 300_000);
+    pair.run_to_the_end(seconds(3));
+    for side in &pair.sides {
+        let connected = side.has_seen(|event| *event == Event::Connected { mode: Mode::Plain });
+        assert!(connected || side.has_seen(|event| *event == Event::FellBack));
+    }
+    assert_eq!(pair.sent_bytes(CLIENT, 1) + pair.sent_bytes(SERVER, 1), 0);
+}
+
+#[test]
+fn plain_tcp_is_spoken_where_one_side_does_not_want_multipath() {
+    for stacks in [
+        [&Stack::plain(), &Stack::default()],
+        [&Stack::default(), &Stack::plain()],
+    ] {
+        let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
+        let pair = Pair::of(1, paths, stacks);
+        assert_plain(pair);
+    }
+}
+
+#[test]
+fn without_mp_capable_in_the_syn_it_is_tcp() {
+    let mut pair = pair();
+    let strips = strip(|_, packet, option| {
+        is_syn(packet) && !packet.segment.flags.contains(Flags::ACK) && is_capable(option)
+    });
+    pair.network.middleboxes.push(strips);
+    assert_plain(pair);
+}
+
+#[test]
+fn without_mp_capable_in_the_syn_ack_it_is_tcp() {
+    let mut pair = pair();
+    let strips =
+        strip(|place, packet, option| place.from == SERVER && is_syn(packet) && is_capable(option));
+    pair.network.middleboxes.push(strips);
+    assert_plain(pair);
+}
+
+#[test]
+fn without_options_after_the_syn_ack_it_is_tcp() {
+    let mut pair = pair();
+    pair.network
+        .middleboxes
+        .push(strip(|_, packet, _| !is_syn(packet)));
+    assert_plain(pair);
+}
+
+#[test]
+fn without_options_from_the_client_after_the_handshake_it_is_tcp() {
+    let mut pair = pair();
+    pair.network.middleboxes.push(strip(|place, packet, _| {
+        place.from == CLIENT && !is_syn(packet)
+    }));
+    assert_plain(pair);
+}
+
+#[test]
+fn without_any_option_it_is_tcp() {
+    let mut pair = pair();
+    pair.network.middleboxes.push(strip(|_, _, _| true));
+    assert_plain(pair);
+}
+
+#[test]
+fn three_lost_syns_with_mp_capable_are_followed_by_one_without() {
+    let mut pair = pair();
+    let is_asking = |packet: &Packet| is_syn(packet) && has_mptcp(packet);
+    let drops = lose(usize::MAX, move |_, packet| is_asking(packet));
+    pair.network.middleboxes.push(drops);
+    pair.transfer(100_000, 0);
+    // Three timeouts of 1 s each.
+    pair.run_to_the_end(3500 * MILLISECOND);
+    assert_eq!(pair.sent_packets(CLIENT, is_asking), 3);
+    assert!(is_connected_with(&pair, CLIENT, Mode::Plain));
+    assert!(is_connected_with(&pair, SERVER, Mode::Plain));
+}
+
+#[test]
+fn a_lost_syn_or_syn_ack_costs_a_timeout_and_no_options() {
+    for from in [CLIENT, SERVER] {
+        let mut pair = pair();
+        let drops = lose(1, move |place, packet| place.from == from && is_syn(packet));
+        pair.network.middleboxes.push(drops);
+        pair.transfer(100_000, 0);
+        pair.run_to_the_end(1500 * MILLISECOND);
+        assert!(is_connected_with(&pair, SERVER, Mode::Multipath));
+    }
+}
+
+#[test]
+fn the_first_data_bring_the_keys_if_the_third_packet_is_lost() {
+    let mut pair = pair();
+    let drops = lose(1, |place, packet| place.from == CLIENT && !is_syn(packet));
+    pair.network.middleboxes.push(drops);
+    pair.transfer(100_000, 0);
+    pair.run_to_the_end(500 * MILLISECOND);
+    assert!(is_connected_with(&pair, SERVER, Mode::Multipath));
+}
+
+#[test]
+fn a_server_that_speaks_first_gets_the_keys_though_the_third_packet_is_lost() {
+    let mut pair = pair();
+    let drops = lose(1, |place, packet| place.from == CLIENT && !is_syn(packet));
+    pair.network.middleboxes.push(drops);
+    pair.sides[CLIENT].closes = false;
+    pair.transfer(0, 100_000);
+    // The SYN/ACK goes out again after 1 s and is answered with the keys.
+    pair.run_until(seconds(2), |pair| pair.sides[CLIENT].received == 100_000);
+    assert!(is_connected_with(&pair, SERVER, Mode::Multipath));
+}
+
+#[test]
+fn one_side_that_requires_checksums_has_both_use_them() {
+    let mut summing = Stack::default();
+    summing.config.uses_checksums = true;
+    for stacks in [[&summing, &Stack::default()], [&Stack::default(), &summing]] {
+        let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
+        let mut pair = Pair::of(1, paths, stacks);
+        pair.transfer(200_000, 200_000);
+        pair.run_to_the_end(seconds(1));
+        for (_, _, packet) in &pair.log {
+            assert!(
+                packet.segment.options.mptcp.iter().all(is_summed),
+                "{packet:?}"
+            );
+        }
+    }
+}
+
+/// Whether every mapping of an option has a checksum.
+fn is_summed(option: &MptcpOption) -> bool {
+    match option {
+        MptcpOption::Dss(dss) => dss.mapping.is_none_or(|mapping| mapping.checksum.is_some()),
+        MptcpOption::Capable(Capable::Ack { data, .. }) => {
+            data.is_none_or(|data| data.checksum.is_some())
+        }
+        _ => true,
+    }
+}

@@ -1,0 +1,59 @@
+//! What stands on paths and does not leave packets as they are.
+
+use std::sync::Arc;
+
+use mptcp::time::Nanos;
+use mptcp::wire::{MptcpOption, Packet};
+
+/// Where a packet is, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub now: Nanos,
+    pub path: usize,
+    /// The side that sent it.
+    pub from: usize,
+}
+
+/// Sees every packet and gives what goes on in its place: the same, something else, or nothing.
+pub type Middlebox = Box<dyn FnMut(Place, Packet) -> Vec<Packet>>;
+
+/// Drops the first `count` packets that match.
+pub fn lose(count: usize, matches: impl Fn(Place, &Packet) -> bool + 'static) -> Middlebox {
+    let mut left = count;
+    Box::new(move |place, packet| {
+        let is_lost = left > 0 && matches(place, &packet);
+        left -= usize::from(is_lost);
+        if is_lost { Vec::new() } else { vec![packet] }
+    })
+}
+
+/// Takes out the options of Multipath TCP that match.
+pub fn strip(matches: impl Fn(Place, &Packet, &MptcpOption) -> bool + 'static) -> Middlebox {
+    Box::new(move |place, mut packet| {
+        let whole = packet.clone();
+        let options = &mut packet.segment.options.mptcp;
+        options.retain(|option| !matches(place, &whole, option));
+        vec![packet]
+    })
+}
+
+/// Changes packets.
+pub fn rewrite(mut change: impl FnMut(Place, &mut Packet) + 'static) -> Middlebox {
+    Box::new(move |place, mut packet| {
+        change(place, &mut packet);
+        vec![packet]
+    })
+}
+
+/// Writes every packet as bytes and reads it again, which must not change it.
+pub fn as_bytes() -> Middlebox {
+    Box::new(|_, packet| {
+        let mut bytes = Vec::new();
+        packet.emit(&mut bytes);
+        assert_eq!(bytes.len(), packet.wire_len());
+        let (read, ignored) = Packet::parse(&Arc::from(bytes)).expect("it can be read");
+        assert!(ignored.is_none(), "{ignored:?} in {packet:?}");
+        assert_eq!(read, packet);
+        vec![read]
+    })
+}
