@@ -3,7 +3,6 @@
 #[path = "../world/mod.rs"]
 mod world;
 
-mod aborts;
 mod addresses;
 mod aggregation;
 mod closing;
