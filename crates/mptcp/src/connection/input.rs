@@ -4,6 +4,7 @@ use super::keys::{self, Nonces};
 use super::mappings::{Mapped, MappedChecksum, MappingError, ReceivedMapping};
 use super::path::Join;
 use super::{Connection, Event, Fallback, Mode, join_of};
+use crate::payload::Payload;
 use crate::pm::{self, FourTuple, Role};
 use crate::subflow::{Arrival, CloseReason};
 use crate::time::Nanos;
@@ -452,18 +453,10 @@ impl Connection {
             return;
         }
         let before = self.receive.next();
-        let mut placed = Vec::new();
         while let Some((_, payload)) = self.paths[which].subflow.read() {
-            let outcome = self.paths[which].mappings.place(payload, &mut placed);
-            if let Err(error) = outcome {
-                self.take_mapping_error(which, error, &mut placed);
-                if self.session.mode == Mode::Multipath {
-                    break;
-                }
+            if !self.place(which, payload) {
+                break;
             }
-        }
-        for mapped in placed {
-            self.insert(&mapped);
         }
         self.session.receive_next = self.receive.next();
         if self.receive.next() > before {
@@ -472,28 +465,46 @@ impl Connection {
         }
     }
 
+    /// Brings bytes of a path to their places; whether the path outlives it.
+    fn place(&mut self, which: usize, mut payload: Payload) -> bool {
+        let mut placed = Vec::new();
+        while !payload.is_empty() {
+            let outcome = self.paths[which].mappings.place(&mut payload, &mut placed);
+            for mapped in placed.drain(..) {
+                self.insert(&mapped);
+            }
+            if let Err(error) = outcome
+                && !self.outlives(which, error)
+            {
+                return false;
+            }
+        }
+        true
+    }
+
     fn insert(&mut self, mapped: &Mapped) {
         let inserted = self.receive.insert(mapped.offset, &mapped.payload);
         self.counters.duplicate_bytes += inserted.duplicate_bytes;
         self.counters.refused_bytes += inserted.refused_bytes;
     }
 
-    fn take_mapping_error(&mut self, which: usize, error: MappingError, placed: &mut Vec<Mapped>) {
-        match error {
-            MappingError::Missing => self.paths[which].reset(ResetReason::MPTCP_ERROR),
-            MappingError::Checksum { offset, payload } => {
-                self.counters.failed_checksums += 1;
-                self.paths[which].signals.failed_from = self.session.remote_data_seq(offset);
-                placed.drain(..).for_each(|mapped| self.insert(&mapped));
-                if self.may_fall_back() && offset == self.receive.next() {
-                    self.insert(&Mapped { offset, payload });
-                    self.fall_back();
-                    self.paths[which].subflow.send_ack();
-                } else {
-                    self.paths[which].reset(ResetReason::MIDDLEBOX);
-                }
-            }
+    /// Resets the path, or goes on as plain TCP after a wrong checksum: that is for the only path, as long as nothing is missing
+    /// before the mapping (RFC 8684, section 3.7).
+    fn outlives(&mut self, which: usize, error: MappingError) -> bool {
+        let MappingError::Checksum { offset, payload } = error else {
+            self.paths[which].reset(ResetReason::MPTCP_ERROR);
+            return false;
+        };
+        self.counters.failed_checksums += 1;
+        self.paths[which].signals.failed_from = self.session.remote_data_seq(offset);
+        if !self.may_fall_back() || offset != self.receive.next() {
+            self.paths[which].reset(ResetReason::MIDDLEBOX);
+            return false;
         }
+        self.insert(&Mapped { offset, payload });
+        self.fall_back();
+        self.paths[which].subflow.send_ack();
+        true
     }
 
     fn tell_finish(&mut self) {

@@ -42,6 +42,7 @@ impl Connection {
             }
         }
         self.reap_closed(now);
+        self.watch(now);
         None
     }
 
