@@ -13,4 +13,5 @@ mod hostile_peers;
 mod joins;
 mod middleboxes;
 mod random_worlds;
+mod throughput_grid;
 mod windows;
