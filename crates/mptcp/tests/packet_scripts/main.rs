@@ -7,6 +7,7 @@
 
 mod display;
 mod host;
+mod interpreter;
 mod options;
 mod run;
 mod script;
