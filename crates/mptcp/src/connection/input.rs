@@ -240,8 +240,30 @@ impl Connection {
     }
 
     fn map_infinitely(&mut self) {
+        // What waited for the rest of its mapping, to be summed, comes before.
+        let payload = self.paths[0].mappings.take_held();
         let offset = self.receive.next();
-        self.paths[0].mappings.map_infinitely(offset);
+        self.insert(&Mapped { offset, payload });
+        self.paths[0].mappings.map_infinitely(self.receive.next());
+    }
+
+    /// Plain TCP has no holes: there is one subflow, and what it brings is next (RFC 8684, section 3.7).
+    fn may_fall_back(&self) -> bool {
+        let is_contiguous = self.receive.out_of_order_bytes() == 0;
+        self.config.fallback == Fallback::Rfc && self.paths.len() == 1 && is_contiguous
+    }
+
+    /// Whether all that was assigned and did not arrive is on that subflow in order.
+    fn sends_in_order(&self, which: usize) -> bool {
+        let subflow = &self.paths[which].subflow;
+        let mut next = None;
+        for chunk in subflow.unacked().chain(subflow.queued()) {
+            if next.is_some_and(|next| next != chunk.offset) {
+                return false;
+            }
+            next = Some(chunk.end());
+        }
+        self.reinjections.front().is_none() && next.is_none_or(|next| next == self.send.assigned())
     }
 
     /// A peer, or a middlebox, that leaves the options out at the start gets plain TCP (RFC 8684, section 3.7).
@@ -273,7 +295,7 @@ impl Connection {
     }
 
     /// New sizes of options for all paths.
-    fn reserve_options(&mut self) {
+    pub(super) fn reserve_options(&mut self) {
         let bytes = self.session.reserved_bytes();
         for (path, window) in self.paths.iter_mut().zip(&mut self.windows) {
             path.subflow.reserve_options(bytes, window);
@@ -407,7 +429,7 @@ impl Connection {
 
     /// From here on the peer speaks plain TCP, which it may only with one subflow (RFC 8684, section 3.7).
     fn take_infinite_mapping(&mut self, which: usize) {
-        if self.paths.len() == 1 && self.config.fallback == Fallback::Rfc {
+        if self.may_fall_back() {
             self.fall_back();
         } else {
             self.paths[which].reset(ResetReason::MPTCP_ERROR);
@@ -416,8 +438,9 @@ impl Connection {
 
     /// What we sent did not arrive as it was.
     fn take_fail(&mut self, which: usize) {
-        if self.paths.len() == 1 && self.config.fallback == Fallback::Rfc {
+        if self.may_fall_back() && self.sends_in_order(which) {
             self.paths[which].signals.infinite_from = Some(self.send.assigned());
+            self.session.owes_infinite_mapping = true;
             self.fall_back();
         } else {
             self.paths[which].reset(ResetReason::MIDDLEBOX);
@@ -474,8 +497,7 @@ impl Connection {
         };
         self.counters.failed_checksums += 1;
         self.paths[which].signals.failed_from = self.session.remote_data_seq(offset);
-        let is_contiguous = self.paths.len() == 1 && offset == self.receive.next();
-        if !is_contiguous || self.config.fallback == Fallback::Strict {
+        if !self.may_fall_back() || offset != self.receive.next() {
             self.paths[which].reset(ResetReason::MIDDLEBOX);
             return false;
         }

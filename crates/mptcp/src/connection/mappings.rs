@@ -57,7 +57,7 @@ pub(super) enum MappingError {
     Checksum {
         /// Where the mapping starts in the stream.
         offset: u64,
-        /// What came in it.
+        /// What came in it, and behind it in the same segment.
         payload: Payload,
     },
 }
@@ -132,6 +132,11 @@ impl Mappings {
             self.take(mapping, part, placed)?;
         }
         Ok(())
+    }
+
+    /// Takes out the bytes that wait for the rest of their mapping.
+    pub(super) fn take_held(&mut self) -> Payload {
+        std::mem::take(&mut self.held)
     }
 
     fn forget_past(&mut self) {

@@ -155,5 +155,5 @@ fn a_path_that_loses_large_packets_does_not_stop_the_connection() {
     pair.network.paths[1].mtu_bytes = 1280;
     pair.transfer(2_000_000, 0);
     // The other one alone takes 1.8 s.
-    pair.run_to_the_end(seconds(5));
+    pair.run_to_both_finishes(2200 * MILLISECOND);
 }
