@@ -7,6 +7,7 @@
 
 mod display;
 mod host;
+mod interpreter;
 mod options;
 mod run;
 mod script;
@@ -48,6 +49,7 @@ scripts! {
     add_addr_wrong_hmac
     break_before_make
     data_ack_beyond
+    data_fin_checksum
     data_fin_lost
     data_fin_ours
     data_fin_received
@@ -80,6 +82,7 @@ scripts! {
     handshake_version_of_syn_ack
     handshake_without_algorithm
     handshake_without_algorithm_of_syn_ack
+    infinite_mapping_one_subflow
     infinite_mapping_two_subflows
     join_active
     join_active_flag_c
@@ -93,6 +96,7 @@ scripts! {
     join_passive_no_option
     join_passive_unknown_token
     join_passive_wrong_hmac
+    join_syn_twice
     mapping_contradicts
     mapping_missing
     mp_fail_not_contiguous
@@ -111,11 +115,13 @@ scripts! {
     tcp_delayed_ack
     tcp_delayed_ack_on_data
     tcp_fast_retransmit
+    tcp_fin_lost
     tcp_half_close
     tcp_mss
     tcp_new_reno
     tcp_no_connection
     tcp_refused
+    tcp_reset_in_syn_received
     tcp_rst_validation
     tcp_rto_back_off
     tcp_sack_blocks
@@ -127,6 +133,7 @@ scripts! {
     tcp_timestamps
     tcp_window_probe
     tcp_wrong_ack_of_syn
+    tcp_wrong_ack_of_syn_ack
     tcp_zero_window_ours
     third_packet_lost_active
     third_packet_lost_passive
