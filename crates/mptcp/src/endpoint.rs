@@ -1,7 +1,20 @@
 //! All connections of a host: which one a packet belongs to, who listens, and which ports are free.
 //!
-//! The order of calls: [`Endpoint::handle_packet`], [`Endpoint::handle_timeout`], [`Endpoint::handle_address_change`] or a command,
-//! then [`Endpoint::poll_transmit`] until it has nothing, [`Endpoint::poll_event`] likewise, then [`Endpoint::poll_timeout`].
+//! A packet belongs to the connection that has a subflow between its four ends. Otherwise it is
+//!
+//! - a SYN with MP_JOIN: the token names the connection (RFC 8684, section 3.2), whatever the port; an unknown one is answered
+//!   by a reset with MP_TCPRST, and nothing is kept;
+//! - another SYN to a port that is listened to ([`Endpoint::listen`]): a new connection, which [`Endpoint::accept`] hands out
+//!   once it is established;
+//! - anything else, which gets a reset (RFC 9293, section 3.10.7.1).
+//!
+//! Subflows that a path manager asks for get a port here, from 49152 on. Changes of local addresses are collected for
+//! [`NetworkView::change_delay`] and then told to all connections.
+//!
+//! # The order of calls
+//! [`Endpoint::handle_packet`], [`Endpoint::handle_timeout`], [`Endpoint::handle_address_change`] or an [`Endpoint::command`],
+//! then [`Endpoint::poll_transmit`] until it has nothing, [`Endpoint::poll_event`] likewise, then [`Endpoint::poll_timeout`]. A
+//! packet or a timeout wakes its own connection and no other. Who has heard [`Event::Closed`] says [`Endpoint::forget`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -21,7 +34,7 @@ use crate::wire::{
 /// The first port that connections start from when none is asked for (RFC 6335, section 6).
 const FIRST_EPHEMERAL_PORT: u16 = 49152;
 
-/// Handshakes that a listener, and a connection for its joins, has open at a time; the oldest gives way.
+/// Handshakes that a listener has open at a time; the oldest gives way.
 const MAX_HALF_OPEN: usize = 1024;
 
 /// A connection of an endpoint. It is never used again.

@@ -1,14 +1,40 @@
 //! A Multipath TCP connection (RFC 8684): several subflows that carry one stream each way.
 //!
-//! Plain TCP is a connection that never had, or lost, the options. The parts:
+//! Plain TCP is a connection that never had, or lost, the options. Then there is one subflow, and what it delivers is the
+//! stream.
 //!
+//! # The life of a connection
+//! 1. **Keys** (section 3.1). MP_CAPABLE in the handshake of the first subflow gives each side the key of the other. From the
+//!    keys follow the tokens that name the connection, the first number of each stream, and every HMAC later ([`keys`]). The
+//!    side that accepted learns its peer's key with the third packet, or with the first data; before, it is
+//!    [`Mode::Negotiating`]. The side that opened may join once the peer has answered with a DSS
+//!    ([`Connection::is_fully_established`]).
+//! 2. **Data** (section 3.3). Each segment says where its bytes belong in the stream (a mapping) and what of the other stream
+//!    has arrived (DATA_ACK). A subflow delivers in its own order; only mappings tell the order of the stream. What was written
+//!    is kept until its DATA_ACK, so that it can go out again on another subflow (section 3.3.6, [`crate::failure`]).
+//! 3. **Further subflows** (section 3.2). The path manager asks for them; [`Connection::poll_join`] hands the request out,
+//!    because a port has to be found, and [`Connection::join`] takes the answer. Both sides prove by HMACs that they know the
+//!    keys, and no data goes out before the fourth packet. Addresses are announced and removed by options (section 3.4).
+//! 4. **Fallback** (section 3.7). Options that do not come through at the start leave plain TCP. In mid-stream a subflow that
+//!    cannot be understood is reset; what happens if it is the only one says [`Fallback`].
+//! 5. **The end** (section 3.3.3). DATA_FIN ends a stream, and has a number of its own. When both have their DATA_ACK, the
+//!    subflows are closed like TCP. [`Connection::abort`] ends all at once (MP_FASTCLOSE, section 3.5). A connection that has
+//!    lost its last subflow waits for a join for [`Config::lifetime_without_subflows`] (break before make).
+//!
+//! # One window, several subflows
+//! Congestion windows belong to subflows; the receive window is that of the connection (section 3.3.5). It counts from the
+//! DATA_ACK, and the furthest edge that any subflow has brought is the one that holds. So a slow subflow can block the others;
+//! what to do then is up to the scheduler, which is asked for each reason anew ([`crate::sched::Reason`]).
+//!
+//! # The files
 //! - `session`: keys, numbers and the options that say them; `path`: a subflow and its state; `fin`: the ends of the streams.
 //! - `input`: what options of the peer do; `sending`: which path carries what; `reinjection`: what has to go out again;
 //!   `addresses`: announcing, removing and joining; `closing`: from the last byte to nothing.
 //! - `send_buffer`, `receive_buffer`, `mappings`: the bytes.
 //!
-//! The order of calls: any input or command, then [`Connection::poll_transmit`] until it has nothing, [`Connection::poll_join`]
-//! and [`Connection::poll_event`] likewise, then [`Connection::poll_timeout`].
+//! # The order of calls
+//! Any input or command, then [`Connection::poll_transmit`] until it has nothing, [`Connection::poll_join`] and
+//! [`Connection::poll_event`] likewise, then [`Connection::poll_timeout`]. An [`Endpoint`](crate::endpoint::Endpoint) does it.
 
 mod addresses;
 mod closing;
