@@ -462,11 +462,13 @@ impl Endpoint {
             }
             self.events.push_back((id, event));
         }
-        let gone = |four: &FourTuple| !slot.connection.has_subflow(*four);
-        let ended: Vec<_> = slot.ends.iter().copied().filter(gone).collect();
-        for four in ended {
-            slot.ends.remove(&four);
-            self.by_ends.remove(&four);
+        if slot.ends.len() > slot.connection.subflow_count() {
+            let gone = |four: &FourTuple| !slot.connection.has_subflow(*four);
+            let ended: Vec<_> = slot.ends.iter().copied().filter(gone).collect();
+            for four in ended {
+                slot.ends.remove(&four);
+                self.by_ends.remove(&four);
+            }
         }
         let requests: Vec<_> = std::iter::from_fn(|| slot.connection.poll_join()).collect();
         for request in requests {

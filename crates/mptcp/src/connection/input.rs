@@ -429,7 +429,7 @@ impl Connection {
             return;
         }
         let before = self.receive.next();
-        let mut placed = Vec::new();
+        let mut placed = std::mem::take(&mut self.placed);
         while let Some((_, payload)) = self.paths[which].subflow.read() {
             let outcome = self.paths[which].mappings.place(payload, &mut placed);
             if let Err(error) = outcome {
@@ -437,9 +437,10 @@ impl Connection {
                 break;
             }
         }
-        for mapped in placed {
+        for mapped in placed.drain(..) {
             self.insert(&mapped);
         }
+        self.placed = placed;
         self.session.receive_next = self.receive.next();
         if self.receive.next() > before {
             self.events.push_back(Event::Readable);

@@ -35,6 +35,7 @@ pub use addresses::JoinRequest;
 pub use config::{Algorithms, Config, Fallback};
 pub use event::Event;
 use keys::Nonces;
+use mappings::Mapped;
 use path::{Join, Path};
 use receive_buffer::ReceiveBuffer;
 use reinjection::Reinjections;
@@ -72,6 +73,8 @@ pub struct Connection {
     /// The first byte beyond what the peer's window takes.
     send_edge: u64,
     receive: ReceiveBuffer,
+    /// What a segment brings, on its way to `receive`; empty otherwise, and kept for its memory.
+    placed: Vec<Mapped>,
     reinjections: Reinjections,
     announcements: Announcements,
     join_requests: VecDeque<JoinRequest>,
@@ -159,6 +162,7 @@ impl Connection {
             send: SendBuffer::new(config.send_buffer_bytes),
             send_edge: 0,
             receive: ReceiveBuffer::new(config.receive_buffer_bytes),
+            placed: Vec::new(),
             reinjections: Reinjections::default(),
             announcements: Announcements::default(),
             join_requests: VecDeque::new(),
@@ -388,7 +392,12 @@ impl Connection {
         self.closed
     }
 
-    /// Which of its subflows has these ends.
+    /// How many subflows it has.
+    pub fn subflow_count(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Whether one of its subflows has these ends.
     pub fn has_subflow(&self, four: FourTuple) -> bool {
         self.paths.iter().any(|path| path.four == four)
     }
