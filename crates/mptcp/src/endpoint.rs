@@ -93,9 +93,9 @@ pub struct NetworkView {
 }
 
 struct Slot {
-    connection: Connection,
-    ends: BTreeSet<FourTuple>,
-    /// What stands in `deadlines`.
+    connection: Box<Connection>,
+    ends: Vec<FourTuple>,
+    /// What stands in `deadlines`; it is brought up to date when there is nothing more to send.
     deadline: Option<Nanos>,
     is_awake: bool,
     /// It was accepted through this port, and nobody has taken it yet.
@@ -210,14 +210,14 @@ impl Endpoint {
         self.by_token.insert(connection.local_token(), id);
         self.by_ends.insert(four, id);
         let slot = Slot {
-            connection,
-            ends: BTreeSet::from([four]),
+            connection: Box::new(connection),
+            ends: vec![four],
             deadline: None,
-            is_awake: false,
+            is_awake: true,
             accepted_at,
         };
         self.connections.insert(id, slot);
-        self.wake(id);
+        self.awake.push_back(id);
         id
     }
 
@@ -345,6 +345,7 @@ impl Endpoint {
                 break;
             }
             self.with(id, |connection, _| connection.handle_timeout(now));
+            self.note_deadline(id);
         }
     }
 
@@ -373,7 +374,7 @@ impl Endpoint {
 
     /// A connection, to be read.
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
-        self.connections.get(&id).map(|slot| &slot.connection)
+        self.connections.get(&id).map(|slot| slot.connection.as_ref())
     }
 
     /// Does something with a connection, and takes up what comes of it; nothing if it is no more.
@@ -413,15 +414,8 @@ impl Endpoint {
             return;
         };
         action(&mut slot.connection, self.rng.as_mut());
-        self.wake(id);
-    }
-
-    fn wake(&mut self, id: ConnectionId) {
-        if let Some(slot) = self.connections.get_mut(&id) {
-            if !std::mem::replace(&mut slot.is_awake, true) {
-                self.awake.push_back(id);
-            }
-            self.note_deadline(id);
+        if !std::mem::replace(&mut slot.is_awake, true) {
+            self.awake.push_back(id);
         }
     }
 
@@ -463,10 +457,8 @@ impl Endpoint {
             self.events.push_back((id, event));
         }
         if slot.ends.len() > slot.connection.subflow_count() {
-            let gone = |four: &FourTuple| !slot.connection.has_subflow(*four);
-            let ended: Vec<_> = slot.ends.iter().copied().filter(gone).collect();
-            for four in ended {
-                slot.ends.remove(&four);
+            let is_gone = |four: &mut FourTuple| !slot.connection.has_subflow(*four);
+            for four in slot.ends.extract_if(.., is_gone) {
                 self.by_ends.remove(&four);
             }
         }
@@ -493,9 +485,8 @@ impl Endpoint {
         let Some(slot) = self.connections.get_mut(&id) else {
             return;
         };
-        if slot.connection.has_subflow(four) {
-            slot.ends.insert(four);
-            self.by_ends.insert(four, id);
+        if slot.connection.has_subflow(four) && self.by_ends.insert(four, id).is_none() {
+            slot.ends.push(four);
         }
     }
 
