@@ -467,19 +467,21 @@ impl Connection {
 
     /// Brings bytes of a path to their places; whether the path outlives it.
     fn place(&mut self, which: usize, mut payload: Payload) -> bool {
-        let mut placed = Vec::new();
-        while !payload.is_empty() {
+        // Its memory is kept from one segment to the next.
+        let mut placed = std::mem::take(&mut self.placed);
+        let mut lives = true;
+        while lives && !payload.is_empty() {
             let outcome = self.paths[which].mappings.place(&mut payload, &mut placed);
             for mapped in placed.drain(..) {
                 self.insert(&mapped);
             }
-            if let Err(error) = outcome
-                && !self.outlives(which, error)
-            {
-                return false;
-            }
+            lives = match outcome {
+                Ok(()) => true,
+                Err(error) => self.outlives(which, error),
+            };
         }
-        true
+        self.placed = placed;
+        lives
     }
 
     fn insert(&mut self, mapped: &Mapped) {

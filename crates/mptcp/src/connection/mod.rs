@@ -61,6 +61,7 @@ pub use addresses::JoinRequest;
 pub use config::{Algorithms, Config, Fallback};
 pub use event::Event;
 use keys::Nonces;
+use mappings::Mapped;
 use path::{Join, Path};
 use receive_buffer::ReceiveBuffer;
 use reinjection::Reinjections;
@@ -77,7 +78,7 @@ use crate::sched::{Scheduler, SubflowView};
 use crate::seq::SeqNr;
 use crate::subflow::{CloseReason, Control, Subflow};
 use crate::time::Nanos;
-use crate::wire::{AddressId, Join as JoinOption, ResetReason, Segment, Token};
+use crate::wire::{AddressId, Join as JoinOption, Key, ResetReason, Segment, Token};
 
 /// A connection.
 #[derive(Debug)]
@@ -98,6 +99,8 @@ pub struct Connection {
     /// The first byte beyond what the peer's window takes.
     send_edge: u64,
     receive: ReceiveBuffer,
+    /// What a segment brings, on its way to `receive`; empty otherwise, and kept for its memory.
+    placed: Vec<Mapped>,
     reinjections: Reinjections,
     announcements: Announcements,
     join_requests: VecDeque<JoinRequest>,
@@ -125,9 +128,10 @@ impl Connection {
         config: Config,
         algorithms: Algorithms,
         four: FourTuple,
+        key: Key,
         rng: &mut dyn Rng,
     ) -> Self {
-        let mut connection = Self::new(config, algorithms, Role::Opener, four, rng);
+        let mut connection = Self::new(config, algorithms, Role::Opener, four, key);
         let iss = SeqNr(rng.next_u32());
         let subflow = Subflow::connect(
             now,
@@ -147,9 +151,10 @@ impl Connection {
         algorithms: Algorithms,
         four: FourTuple,
         syn: &Segment,
+        key: Key,
         rng: &mut dyn Rng,
     ) -> Self {
-        let mut connection = Self::new(config, algorithms, Role::Acceptor, four, rng);
+        let mut connection = Self::new(config, algorithms, Role::Acceptor, four, key);
         connection.take_syn(syn);
         let iss = SeqNr(rng.next_u32());
         let subflow = Subflow::accept(now, connection.config.subflow.clone(), syn, iss);
@@ -162,14 +167,9 @@ impl Connection {
         algorithms: Algorithms,
         role: Role,
         initial: FourTuple,
-        rng: &mut dyn Rng,
+        key: Key,
     ) -> Self {
-        let mut session = Session::new(
-            role,
-            rng.next_u64(),
-            config.uses_checksums,
-            config.max_capable_syns,
-        );
+        let mut session = Session::new(role, key, config.uses_checksums, config.max_capable_syns);
         if !config.is_multipath {
             session.mode = Mode::Plain;
         }
@@ -185,6 +185,7 @@ impl Connection {
             send: SendBuffer::new(config.send_buffer_bytes),
             send_edge: 0,
             receive: ReceiveBuffer::new(config.receive_buffer_bytes),
+            placed: Vec::new(),
             reinjections: Reinjections::default(),
             announcements: Announcements::default(),
             join_requests: VecDeque::new(),
@@ -414,7 +415,12 @@ impl Connection {
         self.closed
     }
 
-    /// Which of its subflows has these ends.
+    /// How many subflows it has.
+    pub fn subflow_count(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Whether one of its subflows has these ends.
     pub fn has_subflow(&self, four: FourTuple) -> bool {
         self.paths.iter().any(|path| path.four == four)
     }

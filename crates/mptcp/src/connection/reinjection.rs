@@ -63,10 +63,14 @@ impl Reinjections {
 
     /// Takes out what has arrived.
     pub(super) fn discard_before(&mut self, offset: u64) {
-        self.discard(Range {
-            start: 0,
-            len: offset,
-        });
+        while let Some(first) = self.ranges.front_mut().filter(|first| first.start < offset) {
+            if end(*first) > offset {
+                first.len = end(*first) - offset;
+                first.start = offset;
+                break;
+            }
+            self.ranges.pop_front();
+        }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Nanos> {

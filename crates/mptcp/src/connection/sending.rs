@@ -125,8 +125,10 @@ impl Connection {
             len: unassigned,
         };
         let least = unassigned.min(u64::from(self.smallest_segment_bytes()));
+        if unassigned > 0 && room >= least {
+            return Some((Reason::NewData, new));
+        }
         match self.oldest_unacked() {
-            _ if unassigned > 0 && room >= least => Some((Reason::NewData, new)),
             None if unassigned > 0 && room > 0 => Some((Reason::NewData, new)),
             oldest if unassigned > 0 => oldest.map(|range| (Reason::WindowBlocked, range)),
             oldest if is_full => oldest.map(|range| (Reason::BufferBlocked, range)),
