@@ -105,9 +105,9 @@ impl Stack {
 
     /// What the client has to send arrives, each packet with the answers to it; these arrive at the end of the round.
     fn round(&mut self) {
+        self.now += ROUND_TRIP;
         self.deliver_answers();
         let mut packets = std::mem::take(&mut self.packets);
-        self.now += ROUND_TRIP;
         for endpoint in [&mut self.client, &mut self.server] {
             if endpoint.poll_timeout().is_some_and(|at| at <= self.now) {
                 endpoint.handle_timeout(self.now);
