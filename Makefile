@@ -2,7 +2,7 @@
 VENV    := .venv
 BIN     := $(VENV)/bin
 RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
-PYTHON_FILES := python tests benches examples
+PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test kernel-test check vectors format bench soak fuzz schema clean

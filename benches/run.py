@@ -84,6 +84,35 @@ def _link_name(discipline: str) -> str:
     return "link" if discipline == "drop_tail" else f"link-{discipline}"
 
 
+def codec() -> dict[str, Figure]:
+    """A data segment with DSS and SACK from bytes to a value and back, checksums included, with and without payload."""
+    command = ["cargo", "bench", "--quiet", "-p", "mptcp", "--bench", "codec", "--", "--output-format", "bencher"]
+    printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
+    found = re.findall(r"^test codec/(\w+)/(\d+)\s.*?bench:\s+([\d,]+) ns/iter", printed, re.MULTILINE)
+    return {
+        f"codec-{direction}-{payload}": _alone(int(per_iteration.replace(",", "")), "ns", 100)
+        for direction, payload, per_iteration in found
+    }
+
+
+def segment() -> dict[str, Figure]:
+    """Two endpoints back to back with two subflows; the peer is smoltcp, plain TCP without SACK, measured before."""
+    command = ["cargo", "bench", "--quiet", "-p", "mptcp", "--bench", "stack"]
+    printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
+    found = {name: float(value) for name, value in (line.split() for line in printed.splitlines())}
+    smoltcp = {"unit": "ns/segment", "peer": "smoltcp", "peer_value": SMOLTCP_SEGMENT_NS}
+    return {
+        "segment": {"value": found["segment"], "limit": 500, **smoltcp},
+        "segment-allocations": _alone(found["segment-allocations"], "/segment", 0.01),
+        "segment-idle-subflow-bytes": _alone(found["segment-idle-subflow-bytes"], "bytes", 2048),
+        "segment-unacknowledged-bytes": _alone(found["segment-unacknowledged-bytes"], "bytes", 48),
+    }
+
+
+SMOLTCP_SEGMENT_NS = 444
+"""The best of 444 to 601 ns: two endpoints of smoltcp back to back, without checksums, on our machine of two cores."""
+
+
 def simulator() -> dict[str, Figure]:
     """A packet-hop of the simulator with UDP over eight parallel links, files included; peer as for `link`."""
     description = ROOT / "benches" / "eight-links.yaml"
@@ -321,6 +350,8 @@ BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "startup": startup,
     "resolve": resolve,
     "link": link,
+    "codec": codec,
+    "segment": segment,
     "sim-8links": simulator,
     "setup": setup,
     "link-accuracy": link_accuracy,

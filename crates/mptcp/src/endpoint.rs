@@ -1,7 +1,20 @@
 //! All connections of a host: which one a packet belongs to, who listens, and which ports are free.
 //!
-//! The order of calls: [`Endpoint::handle_packet`], [`Endpoint::handle_timeout`], [`Endpoint::handle_address_change`] or a command,
-//! then [`Endpoint::poll_transmit`] until it has nothing, [`Endpoint::poll_event`] likewise, then [`Endpoint::poll_timeout`].
+//! A packet belongs to the connection that has a subflow between its four ends. Otherwise it is
+//!
+//! - a SYN with MP_JOIN: the token names the connection (RFC 8684, section 3.2), whatever the port; an unknown one is answered
+//!   by a reset with MP_TCPRST, and nothing is kept;
+//! - another SYN to a port that is listened to ([`Endpoint::listen`]): a new connection, which [`Endpoint::accept`] hands out
+//!   once it is established;
+//! - anything else, which gets a reset (RFC 9293, section 3.10.7.1).
+//!
+//! Subflows that a path manager asks for get a port here, from 49152 on. Changes of local addresses are collected for
+//! [`NetworkView::change_delay`] and then told to all connections.
+//!
+//! # The order of calls
+//! [`Endpoint::handle_packet`], [`Endpoint::handle_timeout`], [`Endpoint::handle_address_change`] or an [`Endpoint::command`],
+//! then [`Endpoint::poll_transmit`] until it has nothing, [`Endpoint::poll_event`] likewise, then [`Endpoint::poll_timeout`]. A
+//! packet or a timeout wakes its own connection and no other. Who has heard [`Event::Closed`] says [`Endpoint::forget`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -9,19 +22,20 @@ use std::net::{IpAddr, SocketAddr};
 
 use rand_core::Rng;
 
-use crate::connection::{Algorithms, Config, Connection, Event};
+use crate::connection::{Algorithms, Config, Connection, Event, keys};
 use crate::payload::Payload;
 use crate::pm::{self, AddressChanges, AddressPair, FourTuple, Role};
 use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{
-    AddressId, Ecn, Flags, Hops, Join, MptcpOption, Packet, ResetReason, Segment, TcpOptions, Token,
+    AddressId, Ecn, Flags, Hops, Join, Key, MptcpOption, Packet, ResetReason, Segment, TcpOptions,
+    Token,
 };
 
 /// The first port that connections start from when none is asked for (RFC 6335, section 6).
 const FIRST_EPHEMERAL_PORT: u16 = 49152;
 
-/// Handshakes that a listener, and a connection for its joins, has open at a time; the oldest gives way.
+/// Handshakes that a listener has open at a time; the oldest gives way.
 const MAX_HALF_OPEN: usize = 1024;
 
 /// A connection of an endpoint. It is never used again.
@@ -49,6 +63,14 @@ pub enum ConnectError {
         local: IpAddr,
         /// Where to.
         remote: IpAddr,
+    },
+    /// There is a connection between these ends already.
+    #[error("there is a connection from {local} to {remote} already")]
+    InUse {
+        /// From where.
+        local: SocketAddr,
+        /// Where to.
+        remote: SocketAddr,
     },
     /// The ports from 49152 on are all in use between these two addresses.
     #[error("no port is free from {local} to {remote}")]
@@ -93,9 +115,9 @@ pub struct NetworkView {
 }
 
 struct Slot {
-    connection: Connection,
-    ends: BTreeSet<FourTuple>,
-    /// What stands in `deadlines`.
+    connection: Box<Connection>,
+    ends: Vec<FourTuple>,
+    /// What stands in `deadlines`; it is brought up to date when there is nothing more to send.
     deadline: Option<Nanos>,
     is_awake: bool,
     /// It was accepted through this port, and nobody has taken it yet.
@@ -165,10 +187,24 @@ impl Endpoint {
         };
         let local = SocketAddr::new(local.ip(), port);
         let four = FourTuple { local, remote };
+        if self.by_ends.contains_key(&four) {
+            return Err(ConnectError::InUse { local, remote });
+        }
+        let key = self.free_key();
         let algorithms = (profile.algorithms)(&self.seen_by(Role::Opener, four));
         let config = profile.config.clone();
-        let connection = Connection::open(now, config, algorithms, four, self.rng.as_mut());
+        let connection = Connection::open(now, config, algorithms, four, key, self.rng.as_mut());
         Ok(self.add(connection, four, None))
+    }
+
+    /// A key whose token no other connection has (RFC 8684, section 3.1).
+    fn free_key(&mut self) -> Key {
+        loop {
+            let key = self.rng.next_u64();
+            if !self.by_token.contains_key(&keys::token(key)) {
+                return key;
+            }
+        }
     }
 
     fn free_port(&mut self, local: IpAddr, remote: SocketAddr) -> Result<u16, ConnectError> {
@@ -210,14 +246,14 @@ impl Endpoint {
         self.by_token.insert(connection.local_token(), id);
         self.by_ends.insert(four, id);
         let slot = Slot {
-            connection,
-            ends: BTreeSet::from([four]),
+            connection: Box::new(connection),
+            ends: vec![four],
             deadline: None,
-            is_awake: false,
+            is_awake: true,
             accepted_at,
         };
         self.connections.insert(id, slot);
-        self.wake(id);
+        self.awake.push_back(id);
         id
     }
 
@@ -281,12 +317,14 @@ impl Endpoint {
     fn open_passively(&mut self, now: Nanos, four: FourTuple, syn: &Segment) {
         let port = four.local.port();
         let seen = self.seen_by(Role::Acceptor, four);
+        let key = self.free_key();
         let Some(listener) = self.listeners.get_mut(&port) else {
             return;
         };
         let algorithms = (listener.profile.algorithms)(&seen);
         let config = listener.profile.config.clone();
-        let connection = Connection::accept(now, config, algorithms, four, syn, self.rng.as_mut());
+        let connection =
+            Connection::accept(now, config, algorithms, four, syn, key, self.rng.as_mut());
         let id = self.add(connection, four, Some(port));
         let listener = self.listeners.get_mut(&port).expect("it was there");
         listener.half_open.push_back(id);
@@ -345,6 +383,7 @@ impl Endpoint {
                 break;
             }
             self.with(id, |connection, _| connection.handle_timeout(now));
+            self.note_deadline(id);
         }
     }
 
@@ -373,7 +412,9 @@ impl Endpoint {
 
     /// A connection, to be read.
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
-        self.connections.get(&id).map(|slot| &slot.connection)
+        self.connections
+            .get(&id)
+            .map(|slot| slot.connection.as_ref())
     }
 
     /// Does something with a connection, and takes up what comes of it; nothing if it is no more.
@@ -413,15 +454,8 @@ impl Endpoint {
             return;
         };
         action(&mut slot.connection, self.rng.as_mut());
-        self.wake(id);
-    }
-
-    fn wake(&mut self, id: ConnectionId) {
-        if let Some(slot) = self.connections.get_mut(&id) {
-            if !std::mem::replace(&mut slot.is_awake, true) {
-                self.awake.push_back(id);
-            }
-            self.note_deadline(id);
+        if !std::mem::replace(&mut slot.is_awake, true) {
+            self.awake.push_back(id);
         }
     }
 
@@ -462,11 +496,11 @@ impl Endpoint {
             }
             self.events.push_back((id, event));
         }
-        let gone = |four: &FourTuple| !slot.connection.has_subflow(*four);
-        let ended: Vec<_> = slot.ends.iter().copied().filter(gone).collect();
-        for four in ended {
-            slot.ends.remove(&four);
-            self.by_ends.remove(&four);
+        if slot.ends.len() > slot.connection.subflow_count() {
+            let is_gone = |four: &mut FourTuple| !slot.connection.has_subflow(*four);
+            for four in slot.ends.extract_if(.., is_gone) {
+                self.by_ends.remove(&four);
+            }
         }
         let requests: Vec<_> = std::iter::from_fn(|| slot.connection.poll_join()).collect();
         for request in requests {
@@ -491,9 +525,8 @@ impl Endpoint {
         let Some(slot) = self.connections.get_mut(&id) else {
             return;
         };
-        if slot.connection.has_subflow(four) {
-            slot.ends.insert(four);
-            self.by_ends.insert(four, id);
+        if slot.connection.has_subflow(four) && self.by_ends.insert(four, id).is_none() {
+            slot.ends.push(four);
         }
     }
 

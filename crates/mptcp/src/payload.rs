@@ -73,7 +73,10 @@ impl Payload {
 
     /// How many bytes.
     pub fn len(&self) -> u32 {
-        self.pieces().iter().map(Piece::len).sum()
+        match &self.0 {
+            Rope::One(piece) => piece.len(),
+            Rope::Many(pieces) => pieces.iter().map(Piece::len).sum(),
+        }
     }
 
     /// Whether there are none.
@@ -87,10 +90,17 @@ impl Payload {
     /// The range does not lie within.
     pub fn slice(&self, range: Range<u32>) -> Self {
         assert!(range.start <= range.end && range.end <= self.len());
-        let mut skip = range.start;
-        let mut left = range.end - range.start;
+        let len = range.end - range.start;
+        match &self.0 {
+            _ if len == 0 => Self::EMPTY,
+            Rope::One(piece) => Self(Rope::One(piece.slice(range.start, len))),
+            Rope::Many(pieces) => Self::slice_of_many(pieces, range.start, len),
+        }
+    }
+
+    fn slice_of_many(pieces: &[Piece], mut skip: u32, mut left: u32) -> Self {
         let mut taken = Self::EMPTY;
-        for piece in self.pieces() {
+        for piece in pieces {
             if skip >= piece.len() {
                 skip -= piece.len();
                 continue;

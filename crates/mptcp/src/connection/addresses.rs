@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Connection, Mode};
+use super::{Connection, Mode, Path};
 use crate::failure::waits;
 use crate::pm::{self, AddressPair, Command, FourTuple};
 use crate::time::{Nanos, SECOND};
@@ -163,12 +163,17 @@ impl Connection {
             .retain(|announcement| announcement.address.id != id);
         let mut ids = RemovedAddresses::new();
         ids.push(id);
-        self.say(MptcpOption::RemoveAddress(ids));
+        // The path from that address is about to close.
+        self.say_where(MptcpOption::RemoveAddress(ids), |path| path.local_id != id);
     }
 
     /// Says an option on a path that works, the first if there is a choice.
     fn say(&mut self, option: MptcpOption) {
-        let works = |path: &&mut super::Path| path.is_healthy();
+        self.say_where(option, |_| true);
+    }
+
+    fn say_where(&mut self, option: MptcpOption, is_fit: impl Fn(&Path) -> bool) {
+        let works = |path: &&mut Path| path.is_healthy() && is_fit(path);
         if let Some(path) = self.paths.iter_mut().find(works) {
             path.signal(option);
         }

@@ -75,7 +75,7 @@ impl Connection {
         }
         let is_over = self.session.fins.is_local_acked()
             && self.session.fins.is_remote_reached(self.receive.next());
-        if is_over {
+        if is_over && !self.paths.is_empty() {
             let linger = self.config.subflow.time_wait;
             self.lingers_until.get_or_insert(now + linger);
             self.paths.iter_mut().for_each(|path| path.subflow.close());
@@ -146,6 +146,7 @@ impl Connection {
 
     /// Without any path the connection waits for a join, unless everything was said or it cannot be joined.
     fn last_path_gone(&mut self, now: Nanos, reason: CloseReason) {
+        self.lingers_until = None;
         if self.has_both_ends() {
             self.end(CloseReason::Finished);
         } else if self.session.mode == Mode::Multipath && self.session.is_fully_established {

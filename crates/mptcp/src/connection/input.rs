@@ -4,6 +4,7 @@ use super::keys::{self, Nonces};
 use super::mappings::{Mapped, MappedChecksum, MappingError, ReceivedMapping};
 use super::path::Join;
 use super::{Connection, Event, Fallback, Mode, join_of};
+use crate::payload::Payload;
 use crate::pm::{self, FourTuple, Role};
 use crate::subflow::{Arrival, CloseReason};
 use crate::time::Nanos;
@@ -239,8 +240,30 @@ impl Connection {
     }
 
     fn map_infinitely(&mut self) {
+        // What waited for the rest of its mapping, to be summed, comes before.
+        let payload = self.paths[0].mappings.take_held();
         let offset = self.receive.next();
-        self.paths[0].mappings.map_infinitely(offset);
+        self.insert(&Mapped { offset, payload });
+        self.paths[0].mappings.map_infinitely(self.receive.next());
+    }
+
+    /// Plain TCP has no holes: there is one subflow, and what it brings is next (RFC 8684, section 3.7).
+    fn may_fall_back(&self) -> bool {
+        let is_contiguous = self.receive.out_of_order_bytes() == 0;
+        self.config.fallback == Fallback::Rfc && self.paths.len() == 1 && is_contiguous
+    }
+
+    /// Whether all that was assigned and did not arrive is on that subflow in order.
+    fn sends_in_order(&self, which: usize) -> bool {
+        let subflow = &self.paths[which].subflow;
+        let mut next = None;
+        for chunk in subflow.unacked().chain(subflow.queued()) {
+            if next.is_some_and(|next| next != chunk.offset) {
+                return false;
+            }
+            next = Some(chunk.end());
+        }
+        self.reinjections.front().is_none() && next.is_none_or(|next| next == self.send.assigned())
     }
 
     /// A peer, or a middlebox, that leaves the options out at the start gets plain TCP (RFC 8684, section 3.7).
@@ -272,7 +295,7 @@ impl Connection {
     }
 
     /// New sizes of options for all paths.
-    fn reserve_options(&mut self) {
+    pub(super) fn reserve_options(&mut self) {
         let bytes = self.session.reserved_bytes();
         for (path, window) in self.paths.iter_mut().zip(&mut self.windows) {
             path.subflow.reserve_options(bytes, window);
@@ -406,7 +429,7 @@ impl Connection {
 
     /// From here on the peer speaks plain TCP, which it may only with one subflow (RFC 8684, section 3.7).
     fn take_infinite_mapping(&mut self, which: usize) {
-        if self.paths.len() == 1 && self.config.fallback == Fallback::Rfc {
+        if self.may_fall_back() {
             self.fall_back();
         } else {
             self.paths[which].reset(ResetReason::MPTCP_ERROR);
@@ -415,8 +438,9 @@ impl Connection {
 
     /// What we sent did not arrive as it was.
     fn take_fail(&mut self, which: usize) {
-        if self.paths.len() == 1 && self.config.fallback == Fallback::Rfc {
+        if self.may_fall_back() && self.sends_in_order(which) {
             self.paths[which].signals.infinite_from = Some(self.send.assigned());
+            self.session.owes_infinite_mapping = true;
             self.fall_back();
         } else {
             self.paths[which].reset(ResetReason::MIDDLEBOX);
@@ -429,16 +453,10 @@ impl Connection {
             return;
         }
         let before = self.receive.next();
-        let mut placed = Vec::new();
         while let Some((_, payload)) = self.paths[which].subflow.read() {
-            let outcome = self.paths[which].mappings.place(payload, &mut placed);
-            if let Err(error) = outcome {
-                self.take_mapping_error(which, error, &mut placed);
+            if !self.place(which, payload) {
                 break;
             }
-        }
-        for mapped in placed {
-            self.insert(&mapped);
         }
         self.session.receive_next = self.receive.next();
         if self.receive.next() > before {
@@ -447,27 +465,48 @@ impl Connection {
         }
     }
 
+    /// Brings bytes of a path to their places; whether the path outlives it.
+    fn place(&mut self, which: usize, mut payload: Payload) -> bool {
+        // Its memory is kept from one segment to the next.
+        let mut placed = std::mem::take(&mut self.placed);
+        let mut lives = true;
+        while lives && !payload.is_empty() {
+            let outcome = self.paths[which].mappings.place(&mut payload, &mut placed);
+            for mapped in placed.drain(..) {
+                self.insert(&mapped);
+            }
+            lives = match outcome {
+                Ok(()) => true,
+                Err(error) => self.outlives(which, error),
+            };
+        }
+        self.placed = placed;
+        lives
+    }
+
     fn insert(&mut self, mapped: &Mapped) {
         let inserted = self.receive.insert(mapped.offset, &mapped.payload);
         self.counters.duplicate_bytes += inserted.duplicate_bytes;
         self.counters.refused_bytes += inserted.refused_bytes;
     }
 
-    fn take_mapping_error(&mut self, which: usize, error: MappingError, placed: &mut Vec<Mapped>) {
-        match error {
-            MappingError::Missing => self.paths[which].reset(ResetReason::MPTCP_ERROR),
-            MappingError::Checksum { offset, payload } => {
-                self.counters.failed_checksums += 1;
-                self.paths[which].signals.failed_from = self.session.remote_data_seq(offset);
-                if self.paths.len() == 1 && self.config.fallback == Fallback::Rfc {
-                    placed.push(Mapped { offset, payload });
-                    self.fall_back();
-                    self.paths[which].subflow.send_ack();
-                } else {
-                    self.paths[which].reset(ResetReason::MIDDLEBOX);
-                }
-            }
+    /// Resets the path, or goes on as plain TCP after a wrong checksum: that is for the only path, as long as nothing is missing
+    /// before the mapping (RFC 8684, section 3.7).
+    fn outlives(&mut self, which: usize, error: MappingError) -> bool {
+        let MappingError::Checksum { offset, payload } = error else {
+            self.paths[which].reset(ResetReason::MPTCP_ERROR);
+            return false;
+        };
+        self.counters.failed_checksums += 1;
+        self.paths[which].signals.failed_from = self.session.remote_data_seq(offset);
+        if !self.may_fall_back() || offset != self.receive.next() {
+            self.paths[which].reset(ResetReason::MIDDLEBOX);
+            return false;
         }
+        self.insert(&Mapped { offset, payload });
+        self.fall_back();
+        self.paths[which].subflow.send_ack();
+        true
     }
 
     fn tell_finish(&mut self) {

@@ -57,7 +57,7 @@ pub(super) enum MappingError {
     Checksum {
         /// Where the mapping starts in the stream.
         offset: u64,
-        /// What came in it.
+        /// What came in it, and behind it in the same segment.
         payload: Payload,
     },
 }
@@ -111,10 +111,10 @@ impl Mappings {
         }
     }
 
-    /// Takes the next bytes of the subflow and gives those that can be placed.
+    /// Takes the next bytes of the subflow and gives those that can be placed. An error leaves what follows it in `payload`.
     pub(super) fn place(
         &mut self,
-        mut payload: Payload,
+        payload: &mut Payload,
         placed: &mut Vec<Mapped>,
     ) -> Result<(), MappingError> {
         while !payload.is_empty() {
@@ -127,11 +127,16 @@ impl Mappings {
                 true => payload.len(),
                 false => u64::from(payload.len()).min(mapping.end() - self.position) as u32,
             };
-            let rest = payload.slice(len..payload.len());
-            self.take(mapping, payload.slice(0..len), placed)?;
-            payload = rest;
+            let part = payload.slice(0..len);
+            *payload = payload.slice(len..payload.len());
+            self.take(mapping, part, placed)?;
         }
         Ok(())
+    }
+
+    /// Takes out the bytes that wait for the rest of their mapping.
+    pub(super) fn take_held(&mut self) -> Payload {
+        std::mem::take(&mut self.held)
     }
 
     fn forget_past(&mut self) {
@@ -211,8 +216,12 @@ mod tests {
         mappings.add(mapping(5, 900, 10));
         let mut placed = Vec::new();
         let stream = Payload::stream(1, 0, 20);
-        mappings.place(stream.slice(0..15), &mut placed).unwrap();
-        mappings.place(stream.slice(15..20), &mut placed).unwrap();
+        mappings
+            .place(&mut stream.slice(0..15), &mut placed)
+            .unwrap();
+        mappings
+            .place(&mut stream.slice(15..20), &mut placed)
+            .unwrap();
         let places: Vec<_> = placed
             .iter()
             .map(|mapped| (mapped.offset, mapped.payload.len()))
@@ -222,7 +231,9 @@ mod tests {
             [(100, 10), (500, 5), (505, 5)],
             "what contradicts is ignored"
         );
-        let error = mappings.place(stream, &mut placed).unwrap_err();
+        let error = mappings
+            .place(&mut stream.clone(), &mut placed)
+            .unwrap_err();
         assert_eq!(error, MappingError::Missing);
     }
 
@@ -241,7 +252,7 @@ mod tests {
         let mut placed = Vec::new();
         for _ in 0..3 {
             mappings
-                .place(Payload::stream(1, 0, 1000), &mut placed)
+                .place(&mut Payload::stream(1, 0, 1000), &mut placed)
                 .unwrap();
         }
         assert_eq!(placed[2].offset, 2007);

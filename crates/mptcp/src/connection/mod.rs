@@ -1,14 +1,40 @@
 //! A Multipath TCP connection (RFC 8684): several subflows that carry one stream each way.
 //!
-//! Plain TCP is a connection that never had, or lost, the options. The parts:
+//! Plain TCP is a connection that never had, or lost, the options. Then there is one subflow, and what it delivers is the
+//! stream.
 //!
+//! # The life of a connection
+//! 1. **Keys** (section 3.1). MP_CAPABLE in the handshake of the first subflow gives each side the key of the other. From the
+//!    keys follow the tokens that name the connection, the first number of each stream, and every HMAC later ([`keys`]). The
+//!    side that accepted learns its peer's key with the third packet, or with the first data; before, it is
+//!    [`Mode::Negotiating`]. The side that opened may join once the peer has answered with a DSS
+//!    ([`Connection::is_fully_established`]).
+//! 2. **Data** (section 3.3). Each segment says where its bytes belong in the stream (a mapping) and what of the other stream
+//!    has arrived (DATA_ACK). A subflow delivers in its own order; only mappings tell the order of the stream. What was written
+//!    is kept until its DATA_ACK, so that it can go out again on another subflow (section 3.3.6, [`crate::failure`]).
+//! 3. **Further subflows** (section 3.2). The path manager asks for them; [`Connection::poll_join`] hands the request out,
+//!    because a port has to be found, and [`Connection::join`] takes the answer. Both sides prove by HMACs that they know the
+//!    keys, and no data goes out before the fourth packet. Addresses are announced and removed by options (section 3.4).
+//! 4. **Fallback** (section 3.7). Options that do not come through at the start leave plain TCP. In mid-stream a subflow that
+//!    cannot be understood is reset; what happens if it is the only one says [`Fallback`].
+//! 5. **The end** (section 3.3.3). DATA_FIN ends a stream, and has a number of its own. When both have their DATA_ACK, the
+//!    subflows are closed like TCP. [`Connection::abort`] ends all at once (MP_FASTCLOSE, section 3.5). A connection that has
+//!    lost its last subflow waits for a join for [`Config::lifetime_without_subflows`] (break before make).
+//!
+//! # One window, several subflows
+//! Congestion windows belong to subflows; the receive window is that of the connection (section 3.3.5). It counts from the
+//! DATA_ACK, and the furthest edge that any subflow has brought is the one that holds. So a slow subflow can block the others;
+//! what to do then is up to the scheduler, which is asked for each reason anew ([`crate::sched::Reason`]).
+//!
+//! # The files
 //! - `session`: keys, numbers and the options that say them; `path`: a subflow and its state; `fin`: the ends of the streams.
 //! - `input`: what options of the peer do; `sending`: which path carries what; `reinjection`: what has to go out again;
 //!   `addresses`: announcing, removing and joining; `closing`: from the last byte to nothing.
 //! - `send_buffer`, `receive_buffer`, `mappings`: the bytes.
 //!
-//! The order of calls: any input or command, then [`Connection::poll_transmit`] until it has nothing, [`Connection::poll_join`]
-//! and [`Connection::poll_event`] likewise, then [`Connection::poll_timeout`].
+//! # The order of calls
+//! Any input or command, then [`Connection::poll_transmit`] until it has nothing, [`Connection::poll_join`] and
+//! [`Connection::poll_event`] likewise, then [`Connection::poll_timeout`]. An [`Endpoint`](crate::endpoint::Endpoint) does it.
 
 mod addresses;
 mod closing;
@@ -35,6 +61,7 @@ pub use addresses::JoinRequest;
 pub use config::{Algorithms, Config, Fallback};
 pub use event::Event;
 use keys::Nonces;
+use mappings::Mapped;
 use path::{Join, Path};
 use receive_buffer::ReceiveBuffer;
 use reinjection::Reinjections;
@@ -51,7 +78,7 @@ use crate::sched::{Scheduler, SubflowView};
 use crate::seq::SeqNr;
 use crate::subflow::{CloseReason, Control, Subflow};
 use crate::time::Nanos;
-use crate::wire::{AddressId, Join as JoinOption, ResetReason, Segment, Token};
+use crate::wire::{AddressId, Join as JoinOption, Key, ResetReason, Segment, Token};
 
 /// A connection.
 #[derive(Debug)]
@@ -72,6 +99,8 @@ pub struct Connection {
     /// The first byte beyond what the peer's window takes.
     send_edge: u64,
     receive: ReceiveBuffer,
+    /// What a segment brings, on its way to `receive`; empty otherwise, and kept for its memory.
+    placed: Vec<Mapped>,
     reinjections: Reinjections,
     announcements: Announcements,
     join_requests: VecDeque<JoinRequest>,
@@ -99,9 +128,10 @@ impl Connection {
         config: Config,
         algorithms: Algorithms,
         four: FourTuple,
+        key: Key,
         rng: &mut dyn Rng,
     ) -> Self {
-        let mut connection = Self::new(config, algorithms, Role::Opener, four, rng);
+        let mut connection = Self::new(config, algorithms, Role::Opener, four, key);
         let iss = SeqNr(rng.next_u32());
         let subflow = Subflow::connect(
             now,
@@ -121,9 +151,10 @@ impl Connection {
         algorithms: Algorithms,
         four: FourTuple,
         syn: &Segment,
+        key: Key,
         rng: &mut dyn Rng,
     ) -> Self {
-        let mut connection = Self::new(config, algorithms, Role::Acceptor, four, rng);
+        let mut connection = Self::new(config, algorithms, Role::Acceptor, four, key);
         connection.take_syn(syn);
         let iss = SeqNr(rng.next_u32());
         let subflow = Subflow::accept(now, connection.config.subflow.clone(), syn, iss);
@@ -136,14 +167,9 @@ impl Connection {
         algorithms: Algorithms,
         role: Role,
         initial: FourTuple,
-        rng: &mut dyn Rng,
+        key: Key,
     ) -> Self {
-        let mut session = Session::new(
-            role,
-            rng.next_u64(),
-            config.uses_checksums,
-            config.max_capable_syns,
-        );
+        let mut session = Session::new(role, key, config.uses_checksums, config.max_capable_syns);
         if !config.is_multipath {
             session.mode = Mode::Plain;
         }
@@ -159,6 +185,7 @@ impl Connection {
             send: SendBuffer::new(config.send_buffer_bytes),
             send_edge: 0,
             receive: ReceiveBuffer::new(config.receive_buffer_bytes),
+            placed: Vec::new(),
             reinjections: Reinjections::default(),
             announcements: Announcements::default(),
             join_requests: VecDeque::new(),
@@ -388,7 +415,12 @@ impl Connection {
         self.closed
     }
 
-    /// Which of its subflows has these ends.
+    /// How many subflows it has.
+    pub fn subflow_count(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Whether one of its subflows has these ends.
     pub fn has_subflow(&self, four: FourTuple) -> bool {
         self.paths.iter().any(|path| path.four == four)
     }

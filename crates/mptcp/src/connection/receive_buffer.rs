@@ -84,43 +84,53 @@ impl ReceiveBuffer {
             refused_bytes: offset + total - end,
             ..Inserted::default()
         };
-        for (from, to) in self.gaps(start, end) {
+        let mut at = start;
+        while let Some((from, to)) = self.next_gap(at, end) {
             let part = payload.slice((from - offset) as u32..(to - offset) as u32);
+            self.fill(from, part);
             inserted.new_bytes += to - from;
-            self.out_of_order.insert(from, part);
+            at = to;
         }
-        self.out_of_order_bytes += inserted.new_bytes;
         inserted.duplicate_bytes = total - inserted.refused_bytes - inserted.new_bytes;
         self.put_in_order();
         inserted
     }
 
-    /// The parts of `start..end` that have not arrived.
-    fn gaps(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
-        let before = self.out_of_order.range(..start).next_back();
-        let mut at = before.map_or(start, |(from, held)| {
-            start.max(from + u64::from(held.len()))
-        });
-        let mut gaps = Vec::new();
-        for (from, held) in self.out_of_order.range(start..end) {
+    /// The first part of `at..end` that has not arrived.
+    fn next_gap(&self, mut at: u64, end: u64) -> Option<(u64, u64)> {
+        if let Some((from, held)) = self.out_of_order.range(..=at).next_back() {
+            at = at.max(from + u64::from(held.len()));
+        }
+        for (from, held) in self.out_of_order.range(at..end.max(at)) {
             if *from > at {
-                gaps.push((at, *from));
+                return Some((at, *from));
             }
             at = from + u64::from(held.len());
         }
-        if at < end {
-            gaps.push((at, end));
+        (at < end).then_some((at, end))
+    }
+
+    /// Puts what was missing at its place.
+    fn fill(&mut self, offset: u64, payload: Payload) {
+        if offset == self.next {
+            self.make_ready(payload);
+        } else {
+            self.out_of_order_bytes += u64::from(payload.len());
+            self.out_of_order.insert(offset, payload);
         }
-        gaps
+    }
+
+    fn make_ready(&mut self, payload: Payload) {
+        let len = u64::from(payload.len());
+        self.next += len;
+        self.ready_bytes += len;
+        self.ready.push_back(payload);
     }
 
     fn put_in_order(&mut self) {
         while let Some(payload) = self.out_of_order.remove(&self.next) {
-            let len = u64::from(payload.len());
-            self.next += len;
-            self.out_of_order_bytes -= len;
-            self.ready_bytes += len;
-            self.ready.push_back(payload);
+            self.out_of_order_bytes -= u64::from(payload.len());
+            self.make_ready(payload);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Connection, Mode};
+use super::{Connection, Mode, Path};
 use crate::failure::{FailedAfter, MetaRto, Reinjection, is_worth_reinjecting, remaining_interval};
 use crate::sched::Range;
 use crate::time::Nanos;
@@ -63,10 +63,14 @@ impl Reinjections {
 
     /// Takes out what has arrived.
     pub(super) fn discard_before(&mut self, offset: u64) {
-        self.discard(Range {
-            start: 0,
-            len: offset,
-        });
+        while let Some(first) = self.ranges.front_mut().filter(|first| first.start < offset) {
+            if end(*first) > offset {
+                first.len = end(*first) - offset;
+                first.start = offset;
+                break;
+            }
+            self.ranges.pop_front();
+        }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Nanos> {
@@ -181,8 +185,8 @@ impl Connection {
         }
     }
 
-    /// With the out-of-tree kernel's behaviour its own timer; with mainline's as long as the slowest path that is not stale
-    /// still waits for an acknowledgment.
+    /// With the out-of-tree kernel's behaviour its own timer; with mainline's as long as the slowest path that has not missed an
+    /// interval still waits for an acknowledgment.
     fn check_interval(&mut self, now: Nanos) -> Nanos {
         if self.config.behaviour.failed_after == FailedAfter::FirstRto {
             let rtos = || self.paths.iter().map(|path| path.subflow.rto());
@@ -193,7 +197,8 @@ impl Connection {
             timer.update(rtos());
             return timer.timeout();
         }
-        let paths = self.paths.iter().filter(|path| !path.is_stale());
+        let is_trusted = |path: &&Path| path.stale.missed_intervals() == 0;
+        let paths = self.paths.iter().filter(is_trusted);
         let deadlines = paths.filter_map(|path| path.subflow.retransmission_at());
         remaining_interval(deadlines.map(|at| at.saturating_sub(now)))
     }

@@ -42,11 +42,13 @@ impl Connection {
             }
         }
         self.reap_closed(now);
+        self.watch(now);
         None
     }
 
     fn transmit(&mut self, now: Nanos, which: usize) -> Option<Segment> {
         let receive_window = self.receive.window_bytes();
+        let owed_mapping = self.session.owes_infinite_mapping;
         let path = &mut self.paths[which];
         let mut control = Control::new(self.congestion_control.as_mut(), &mut self.windows, which);
         let mut options = PathOptions {
@@ -58,6 +60,9 @@ impl Connection {
                 .poll_transmit(now, receive_window, &mut control, &mut options)?;
         self.receive
             .offer(u64::from(path.subflow.offered_window_bytes()));
+        if owed_mapping && !self.session.owes_infinite_mapping {
+            self.reserve_options();
+        }
         Some(segment)
     }
 
@@ -80,6 +85,21 @@ impl Connection {
                 Decision::Wait if reason == Reason::MetaTimeout => {}
                 Decision::Wait => break,
             }
+        }
+        self.probe_closed_window();
+    }
+
+    /// Into a closed window, with nothing under way, a path gets a byte: its persist timer asks until the window opens, as the
+    /// news of that may be lost (RFC 9293, section 3.8.6.1).
+    fn probe_closed_window(&mut self) {
+        let is_waiting = self.send.written() > self.send.assigned();
+        let is_closed = self.send_edge <= self.send.assigned();
+        if !is_waiting || !is_closed || self.send.acked() < self.send.assigned() {
+            return;
+        }
+        if let Some(which) = self.paths.iter().position(Path::is_healthy) {
+            let start = self.send.assigned();
+            self.assign(which, Range { start, len: 1 }, Reason::NewData);
         }
     }
 
@@ -105,8 +125,10 @@ impl Connection {
             len: unassigned,
         };
         let least = unassigned.min(u64::from(self.smallest_segment_bytes()));
+        if unassigned > 0 && room >= least {
+            return Some((Reason::NewData, new));
+        }
         match self.oldest_unacked() {
-            _ if unassigned > 0 && room >= least => Some((Reason::NewData, new)),
             None if unassigned > 0 && room > 0 => Some((Reason::NewData, new)),
             oldest if unassigned > 0 => oldest.map(|range| (Reason::WindowBlocked, range)),
             oldest if is_full => oldest.map(|range| (Reason::BufferBlocked, range)),

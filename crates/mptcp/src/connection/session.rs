@@ -52,6 +52,8 @@ pub(super) struct Session {
     pub(super) fins: Fins,
     /// SYNs that were sent with MP_CAPABLE, and how many may be.
     pub(super) capable_syns: u32,
+    /// Whether the next data says that from it on we speak plain TCP (section 3.7).
+    pub(super) owes_infinite_mapping: bool,
     pub(super) max_capable_syns: u32,
 }
 
@@ -85,6 +87,7 @@ impl Session {
             receive_next: 0,
             fins: Fins::default(),
             capable_syns: 0,
+            owes_infinite_mapping: false,
             max_capable_syns,
         }
     }
@@ -113,7 +116,7 @@ impl Session {
     /// Bytes to be reserved for options in data segments.
     pub(super) fn reserved_bytes(&self) -> u32 {
         match (self.mode, self.has_long_acks) {
-            (Mode::Plain, _) => 0,
+            (Mode::Plain, _) if !self.owes_infinite_mapping => 0,
             (_, false) => SHORT_DSS_BYTES,
             (_, true) => LONG_DSS_BYTES,
         }
@@ -401,6 +404,7 @@ impl PathOptions<'_> {
                 ..Dss::default()
             }));
             self.signals.infinite_from = None;
+            self.session.owes_infinite_mapping = false;
         }
     }
 }

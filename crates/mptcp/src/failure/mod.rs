@@ -1,7 +1,21 @@
 //! How a connection meets the failure of a path: rules for when a subflow counts as failed and what is sent again elsewhere.
 //!
-//! RFC 8684 leaves this open as long as data stays until the peer has acknowledged it at the level of the connection. Linux has
-//! had two answers, the presets of [`Behaviour`]. The rules are pure; the connection owns their state and acts on them.
+//! A path can die without a word. Its subflow then repeats what it sent, waiting longer each time, while the stream waits for
+//! the bytes it holds. RFC 8684 leaves what to do about it to local policy (section 3.3.6), as long as data stays until the
+//! peer has acknowledged it at the level of the connection. Four decisions make the policy, and Linux has had two answers to
+//! them, the presets of [`Behaviour`]:
+//!
+//! 1. *Has it failed?* At the first retransmission timeout, or when nothing was received for some intervals
+//!    ([`StaleDetector`]).
+//! 2. *What goes elsewhere?* What it did not deliver and no other carries ([`is_worth_reinjecting`]), or all that waits for its
+//!    DATA_ACK.
+//! 3. *How often is that looked at?* The timer of the connection: [`MetaRto`], or [`remaining_interval`].
+//! 4. *Is a lost announcement repeated?* [`waits`] says when (section 3.4.1).
+//!
+//! A failed subflow is not closed. Nothing new goes to it, it goes on repeating what it has, and the first packet that arrives
+//! on it makes it usable again.
+//!
+//! The rules are pure; the connection owns their state and acts on them.
 
 mod add_address;
 mod meta_timer;

@@ -1,10 +1,26 @@
 //! One TCP connection (RFC 9293): a subflow of a Multipath TCP connection, or all of a plain one.
 //!
-//! The connection above decides which data a subflow carries and which MPTCP options its segments have; the subflow brings the
-//! bytes across. It numbers data by two numbers: its own sequence number, and where the bytes belong in the stream of the
-//! connection, which it only remembers.
+//! The connection above decides which data a subflow carries and which MPTCP options its segments have ([`Options`]); the
+//! subflow brings the bytes across. It numbers data by two numbers: its own sequence number, and where the bytes belong in the
+//! stream of the connection, which it only remembers. A middlebox that looks at it sees TCP, whatever happens to the other
+//! subflows (RFC 8684, section 3.3.6): what was sent here is sent again here until it is acknowledged here.
 //!
-//! The order of calls: [`Subflow::handle_segment`] or [`Subflow::handle_timeout`] when there is reason to, after each of them
+//! # What it is made of
+//! | question | answer |
+//! |---|---|
+//! | How does it begin and end? | handshake, states and reset validation of RFC 9293; RFC 5961 against blind attackers |
+//! | What is lost? | [`rack`] and [`tlp`] (RFC 8985), or three duplicates ([`sack`], RFC 6675; RFC 6582 without SACK) |
+//! | When is it repeated without news? | at the retransmission timeout ([`rtt`], RFC 6298), Linux's estimator or the RFC's |
+//! | How much may be sent in recovery? | proportional rate reduction ([`prr`], RFC 9937) |
+//! | Was it a mistake? | timestamps and duplicate reports tell (RFC 3522, 2883), and the window is given back (RFC 4015) |
+//! | How much otherwise? | the congestion control says, [`crate::cc`], through [`Control`]; the peer's window (RFC 7323) bounds it |
+//! | When is an acknowledgment sent? | for every second segment, after a delay, or at once (RFC 5681, section 4.2) |
+//! | Did a router mark it? | ECN as of RFC 3168 |
+//!
+//! What is measured of it is in [`Counters`].
+//!
+//! # The order of calls
+//! [`Subflow::handle_segment`] or [`Subflow::handle_timeout`] when there is reason to, after each of them
 //! [`Subflow::poll_transmit`] until it has nothing, then [`Subflow::poll_timeout`]. Who lets several segments arrive before it
 //! polls gets one acknowledgment for them all, and the peer counts fewer duplicates.
 

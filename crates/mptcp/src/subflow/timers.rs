@@ -36,17 +36,26 @@ impl Timer {
     ];
 }
 
+/// The deadline of a timer that is not armed.
+const NEVER: Nanos = Nanos::MAX;
+
 /// Deadlines, by [`Timer`].
-#[derive(Clone, Debug, Default)]
-pub(super) struct Timers([Option<Nanos>; Timer::ALL.len()]);
+#[derive(Clone, Debug)]
+pub(super) struct Timers([Nanos; Timer::ALL.len()]);
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self([NEVER; Timer::ALL.len()])
+    }
+}
 
 impl Timers {
     pub fn arm(&mut self, timer: Timer, at: Nanos) {
-        self.0[timer as usize] = Some(at);
+        self.0[timer as usize] = at;
     }
 
     pub fn cancel(&mut self, timer: Timer) {
-        self.0[timer as usize] = None;
+        self.0[timer as usize] = NEVER;
     }
 
     pub fn cancel_all(&mut self) {
@@ -54,7 +63,7 @@ impl Timers {
     }
 
     pub fn deadline(&self, timer: Timer) -> Option<Nanos> {
-        self.0[timer as usize]
+        Some(self.0[timer as usize]).filter(|at| *at != NEVER)
     }
 
     pub fn is_armed(&self, timer: Timer) -> bool {
@@ -63,7 +72,8 @@ impl Timers {
 
     /// The first deadline.
     pub fn next(&self) -> Option<Nanos> {
-        self.0.iter().flatten().min().copied()
+        let first = self.0.iter().copied().min();
+        first.filter(|at| *at != NEVER)
     }
 
     /// Disarms the timer that is due at `now`, the earliest first; of two at once a probe goes before the retransmission.

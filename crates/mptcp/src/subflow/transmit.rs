@@ -21,24 +21,23 @@ pub(super) struct Output<'a, 'b> {
 }
 
 /// A segment before it has its header.
-struct Draft<'a> {
+struct Draft {
     kind: SegmentKind,
     seq: SeqNr,
     flags: Flags,
     offset: Option<u64>,
-    payload: &'a Payload,
+    payload: Payload,
     is_retransmission: bool,
 }
 
-impl Draft<'_> {
-    fn without_data(kind: SegmentKind, seq: SeqNr, flags: Flags) -> Draft<'static> {
-        const EMPTY: &Payload = &Payload::EMPTY;
-        Draft {
+impl Draft {
+    fn without_data(kind: SegmentKind, seq: SeqNr, flags: Flags) -> Self {
+        Self {
             kind,
             seq,
             flags,
             offset: None,
-            payload: EMPTY,
+            payload: Payload::EMPTY,
             is_retransmission: false,
         }
     }
@@ -322,7 +321,7 @@ impl Subflow {
             seq,
             flags: self.data_flags(len, fin, is_retransmission),
             offset: (len > 0).then_some(chunk.offset),
-            payload: &chunk.payload,
+            payload: chunk.payload,
             is_retransmission,
         };
         let segment = self.finish(draft, output);
@@ -401,7 +400,7 @@ impl Subflow {
     }
 
     /// A segment with its header and options.
-    fn finish(&mut self, draft: Draft<'_>, output: &mut Output<'_, '_>) -> Segment {
+    fn finish(&mut self, draft: Draft, output: &mut Output<'_, '_>) -> Segment {
         let is_syn = draft.flags.contains(Flags::SYN);
         let mut options = self.own_options(&draft, output.now);
         let total = self.options_limit(&draft);
@@ -425,11 +424,11 @@ impl Subflow {
             flags: draft.flags,
             window,
             options,
-            payload: draft.payload.clone(),
+            payload: draft.payload,
         }
     }
 
-    fn own_options(&self, draft: &Draft<'_>, now: Nanos) -> TcpOptions {
+    fn own_options(&self, draft: &Draft, now: Nanos) -> TcpOptions {
         match draft.kind {
             SegmentKind::Syn => self.syn_options(now, false),
             SegmentKind::SynAck => self.syn_options(now, true),
@@ -442,7 +441,7 @@ impl Subflow {
 
     /// Bytes of options that a segment may have: what the data leaves of a packet. An old record, cut when fewer were reserved,
     /// keeps room for timestamps.
-    fn options_limit(&self, draft: &Draft<'_>) -> usize {
+    fn options_limit(&self, draft: &Draft) -> usize {
         let left = u32::from(self.mss).saturating_sub(draft.payload.len());
         let left = if draft.payload.is_empty() {
             MAX_OPTIONS_LEN
@@ -454,7 +453,7 @@ impl Subflow {
 
     fn ask_options(
         &self,
-        draft: &Draft<'_>,
+        draft: &Draft,
         room_bytes: usize,
         options: &mut dyn Options,
     ) -> MptcpOptions {
@@ -462,7 +461,7 @@ impl Subflow {
             kind: draft.kind,
             subflow_seq: draft.seq.distance_from(self.iss) as u32,
             offset: draft.offset,
-            payload: draft.payload,
+            payload: &draft.payload,
             is_retransmission: draft.is_retransmission,
             room_bytes,
         })

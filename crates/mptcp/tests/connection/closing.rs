@@ -91,12 +91,14 @@ fn both_sides_can_end_at_the_same_time() {
 #[test]
 fn a_lost_data_fin_is_said_again() {
     let mut pair = pair();
-    pair.network
-        .middleboxes
-        .push(lose(4, |_, packet| says_data_fin(packet)));
+    let drops = lose(4, |place, packet| {
+        place.from == CLIENT && says_data_fin(packet)
+    });
+    pair.network.middleboxes.push(drops);
     pair.transfer(100_000, 0);
-    pair.run_to_the_end(seconds(2));
-    assert!(pair.sent_packets(CLIENT, says_data_fin) > 2);
+    pair.sides[SERVER].closes = false;
+    pair.run_until(seconds(2), |pair| pair.sides[SERVER].finished_at.is_some());
+    assert!(pair.sent_packets(CLIENT, says_data_fin) > 4);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use mptcp::connection::{Event, Mode};
 use mptcp::time::MILLISECOND;
 use mptcp::wire::{Capable, Flags, MptcpOption, Packet};
 
-use crate::world::middleboxes::{lose, strip};
+use crate::world::middleboxes::{lose, rewrite, strip};
 use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, seconds};
 
 fn pair() -> Pair {
@@ -66,6 +66,19 @@ fn without_mp_capable_in_the_syn_ack_it_is_tcp() {
     let mut pair = pair();
     let strips =
         strip(|place, packet, option| place.from == SERVER && is_syn(packet) && is_capable(option));
+    pair.network.middleboxes.push(strips);
+    assert_plain(pair);
+}
+
+#[test]
+fn without_mp_capable_in_the_third_packet_alone_it_is_tcp() {
+    let mut pair = pair();
+    let mut is_done = false;
+    let strips = rewrite(move |place, packet: &mut Packet| {
+        if place.from == CLIENT && !is_syn(packet) && !std::mem::replace(&mut is_done, true) {
+            packet.segment.options.mptcp.clear();
+        }
+    });
     pair.network.middleboxes.push(strips);
     assert_plain(pair);
 }

@@ -151,6 +151,12 @@ fn what_was_heard_of_a_join_is_worth_nothing_later() {
         &reply.expect("a reset"),
         ResetReason::MPTCP_ERROR
     ));
+    assert!(
+        pair.sides[SERVER]
+            .endpoint
+            .poll_transmit(pair.now)
+            .is_none()
+    );
     assert_eq!(pair.sides[SERVER].subflows().len(), 2);
 }
 

@@ -3,7 +3,6 @@
 #[path = "../world/mod.rs"]
 mod world;
 
-mod aborts;
 mod addresses;
 mod aggregation;
 mod closing;
@@ -14,4 +13,5 @@ mod hostile_peers;
 mod joins;
 mod middleboxes;
 mod random_worlds;
+mod throughput_grid;
 mod windows;

@@ -122,6 +122,18 @@ fn survives_each_loss(opener: Opener) {
     }
 }
 
+/// Linux speaks plain TCP when data comes before the keys (`subflow_syn_recv_sock`), and we follow.
+#[test]
+#[ignore = "needs root"]
+fn the_kernel_falls_back_when_data_overtakes_the_keys() {
+    let mut judge = Judge::new(Trial::new(Opener::Engine));
+    judge.paths[0].lost_packets = vec![(End::Engine, 1), (End::Engine, 2)];
+    judge.run_to_the_end();
+    assert_eq!(judge.mode(), Some(Mode::Plain));
+    assert_eq!(judge.counter("MPCapableFallbackACK"), 1);
+    judge.assert_no_trouble_but(&["MPCapableFallbackACK"]);
+}
+
 #[test]
 #[ignore = "needs root"]
 fn early_losses_when_we_connect() {

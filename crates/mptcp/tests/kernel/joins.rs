@@ -146,6 +146,7 @@ fn the_kernel_joins_what_we_announce() {
         let mut trial = two_paths(Opener::Kernel, "full_mesh");
         trial.family = family;
         let mut judge = Judge::new(trial);
+        judge.set_address(2, false);
         judge.closes = false;
         judge.run_until(|judge| judge.peer.said.contains(&Report::Connected));
         judge.set_address(2, true);

@@ -1,6 +1,6 @@
 //! The engine's side with its application, the kernel's side, and the paths between them, in real time.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,7 @@ impl Trial {
     }
 
     /// The address of an end of a path.
-    pub fn address(&self, number: usize, end: End) -> std::net::IpAddr {
+    pub fn address(&self, number: usize, end: End) -> IpAddr {
         address(self.family, number, end)
     }
 
@@ -102,11 +102,10 @@ impl Trial {
     }
 
     fn start_peer(&self, namespace: &Namespace) -> Peer {
-        let kernel = |port| SocketAddr::new(self.address(1, End::Kernel), port);
         let (local, remote) = match self.opener {
-            Opener::Engine => (kernel(PORT).unspecified(), None),
+            Opener::Engine => (SocketAddr::new(unspecified(self.family), PORT), None),
             Opener::Kernel => (
-                kernel(0),
+                SocketAddr::new(self.address(1, End::Kernel), 0),
                 Some(SocketAddr::new(self.address(1, End::Engine), PORT)),
             ),
         };
@@ -118,18 +117,11 @@ impl Trial {
     }
 }
 
-/// Any address of the same family.
-trait Unspecified {
-    fn unspecified(self) -> Self;
-}
-
-impl Unspecified for SocketAddr {
-    fn unspecified(mut self) -> Self {
-        match &mut self {
-            Self::V4(address) => address.set_ip([0; 4].into()),
-            Self::V6(address) => address.set_ip([0; 16].into()),
-        }
-        self
+/// Any address.
+fn unspecified(family: Family) -> IpAddr {
+    match family {
+        Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
+        Family::V6 => Ipv6Addr::UNSPECIFIED.into(),
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Path {
     pub is_up: bool,
     /// Probability that a packet is lost, in both directions.
     pub loss: f64,
-    /// Packets with TCP that are lost: from which end, and the how manieth from there, counted from 0.
+    /// Packets with TCP that are lost: from which end, and their number among those from there, counted from 0.
     pub lost_packets: Vec<(End, u32)>,
     counts: BTreeMap<End, u32>,
 }

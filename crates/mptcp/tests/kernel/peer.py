@@ -9,6 +9,7 @@ import socket
 import struct
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 CHUNK_BYTES = 1 << 18
@@ -51,14 +52,14 @@ class Connection:
             self.has_ended.wait()
         if self.error:
             return
-        with open(self.order["sends"], "rb") as file:
+        with Path(self.order["sends"]).open("rb") as file:
             while chunk := file.read(CHUNK_BYTES):
                 self.socket.sendall(chunk)
                 self.sent += len(chunk)
         self.socket.shutdown(socket.SHUT_WR)
 
     def receive(self) -> None:
-        with open(self.order["expects"], "rb") as file:
+        with Path(self.order["expects"]).open("rb") as file:
             while self.received != self.order["aborts_after"] and (chunk := self.socket.recv(self.most())):
                 if chunk != file.read(len(chunk)):
                     raise ValueError(f"wrong bytes from {self.received} on")

@@ -62,7 +62,8 @@ fn with_loss_on_two_paths() {
     judge.assert_no_trouble_but(&[]);
 }
 
-/// Cuts a path when a part of both streams has passed, and repairs it after another part, or, if it is the only one, a while.
+/// Cuts a path when a part of both streams has passed, and repairs it after another part. The only path
+/// comes back after a second.
 fn survives_a_cut(paths: usize) {
     let mut judge = Judge::new(long(Opener::Engine, paths));
     let passed = |judge: &Judge, part: u32| judge.received > part && judge.sent > part;

@@ -359,7 +359,6 @@ impl Host {
         match name {
             "net.mptcp.checksum_enabled" => config.uses_checksums = value == "1",
             "net.mptcp.path_manager" => self.parameters.path_manager = value.to_owned(),
-            "net.ipv4.tcp_timestamps" => config.subflow.timestamps = value == "1",
             "net.ipv4.tcp_recovery" => config.subflow.rack = value == "1",
             _ => return Err(format!("{name} is not known")),
         }

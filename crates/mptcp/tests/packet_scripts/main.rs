@@ -7,6 +7,7 @@
 
 mod display;
 mod host;
+mod interpreter;
 mod options;
 mod run;
 mod script;
@@ -41,10 +42,32 @@ macro_rules! scripts {
 }
 
 scripts! {
+    add_addr_active
+    add_addr_ours
+    add_addr_port
+    add_addr_without_echo
+    add_addr_wrong_hmac
+    break_before_make
+    data_ack_beyond
+    data_fin_checksum
+    data_fin_lost
+    data_fin_ours
+    data_fin_received
+    data_fin_two_subflows
+    data_twice
+    data_window
     dss_checksum_over_segments
     dss_long_numbers
     dss_mapping_over_segments
     dss_short_numbers
+    fallback_at_first_data_active
+    fallback_at_first_data_passive
+    fallback_at_syn_ack
+    fallback_at_third_packet
+    fastclose_ack
+    fastclose_ours
+    fastclose_rst
+    fastclose_wrong_key
     handshake_active
     handshake_active_many_data
     handshake_checksum_active
@@ -59,15 +82,59 @@ scripts! {
     handshake_version_of_syn_ack
     handshake_without_algorithm
     handshake_without_algorithm_of_syn_ack
+    infinite_mapping_one_subflow
+    infinite_mapping_two_subflows
     join_active
+    join_active_flag_c
     join_active_no_option
     join_active_third_packet_lost
     join_active_wrong_hmac
+    join_after_fallback
+    join_before_established
     join_passive
     join_passive_backup
     join_passive_no_option
     join_passive_unknown_token
     join_passive_wrong_hmac
+    join_syn_twice
+    mapping_contradicts
+    mapping_missing
+    mp_fail_not_contiguous
+    mp_fail_ours
+    mp_fail_out_of_order
+    mp_fail_received
+    mp_fail_two_subflows
+    mp_prio
+    mp_prio_ours
+    remove_addr
+    remove_addr_ours
+    remove_addr_several
+    reset_one_subflow
+    subflow_fin
+    tcp_ack_validation
+    tcp_delayed_ack
+    tcp_delayed_ack_on_data
+    tcp_fast_retransmit
+    tcp_fin_lost
+    tcp_half_close
+    tcp_mss
+    tcp_new_reno
+    tcp_no_connection
+    tcp_refused
+    tcp_reset_in_syn_received
+    tcp_rst_validation
+    tcp_rto_back_off
+    tcp_sack_blocks
+    tcp_silly_window
+    tcp_simultaneous_close
+    tcp_simultaneous_open
+    tcp_syn_ack_retries
+    tcp_syn_validation
+    tcp_timestamps
+    tcp_window_probe
+    tcp_wrong_ack_of_syn
+    tcp_wrong_ack_of_syn_ack
+    tcp_zero_window_ours
     third_packet_lost_active
     third_packet_lost_passive
     third_packet_lost_reordered

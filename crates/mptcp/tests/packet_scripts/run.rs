@@ -146,11 +146,11 @@ impl Run {
         let expected_ends = self.ends_of(text)?;
         self.learn(ends, &found);
         let expected = self.build(text, expected_ends, &found)?;
-        let describe = |packet: &Packet| {
+        let describe = |packet: &Packet, ends| {
             display::packet(packet, Sender::Ours, &self.session, &self.flows[&ends])
         };
         if expected != found {
-            let (expected, found) = (describe(&expected), describe(&found));
+            let (expected, found) = (describe(&expected, expected_ends), describe(&found, ends));
             return Err(format!("expected {expected}\n  sent     {found}"));
         }
         if at < earliest || at > latest {

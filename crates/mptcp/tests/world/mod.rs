@@ -180,6 +180,13 @@ impl Pair {
         });
     }
 
+    /// Runs until both streams have arrived; a side may still wait for a path that is cut.
+    pub fn run_to_both_finishes(&mut self, deadline: Nanos) {
+        self.run_until(deadline, |pair| {
+            pair.sides.iter().all(|side| side.finished_at.is_some())
+        });
+    }
+
     /// Does all that is due now; when the next thing is.
     fn step(&mut self) -> Option<Nanos> {
         for (side, packet) in self.network.arrivals(self.now) {

@@ -75,7 +75,7 @@ fn measure(group: &mut BenchmarkGroup<'_, WallTime>, payload_len: usize) {
 }
 
 fn segments(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("segment");
+    let mut group = criterion.benchmark_group("codec");
     for payload_len in [0, 1400] {
         measure(&mut group, payload_len);
     }

@@ -1,0 +1,74 @@
+//! Goodput over two paths, for buffers, losses, round-trip times and congestion controls: a snapshot for review.
+//!
+//! A change of the engine that moves a number moves it here too. `UPDATE_SNAPSHOTS=1 cargo test -p mptcp --test connection grid`
+//! writes the file anew; what has changed is then in the diff.
+
+use std::fmt::Write;
+
+use crate::world::{Faults, Pair, PathModel, SERVER, Stack, seconds};
+
+const SNAPSHOT: &str = include_str!("throughput_grid.txt");
+const SNAPSHOT_PATH: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/connection/throughput_grid.txt"
+);
+const BYTES: u64 = 1_200_000;
+const CONTROLS: [&str; 6] = ["reno", "cubic", "lia", "olia", "balia", "bbr"];
+const BUFFERS_KB: [u64; 2] = [50, 1000];
+const LOSSES_PERCENT: [f64; 2] = [0.0, 1.0];
+const ROUND_TRIPS_MS: [u64; 2] = [20, 100];
+
+/// Mbit/s from the SYN to the last byte.
+fn goodput(control: &'static str, buffer_kb: u64, loss_percent: f64, round_trip_ms: u64) -> f64 {
+    let mut stack = Stack {
+        congestion_control: control,
+        ..Stack::default()
+    };
+    stack.config.send_buffer_bytes = buffer_kb * 1000;
+    stack.config.receive_buffer_bytes = buffer_kb * 1000;
+    let faults = Faults {
+        loss: loss_percent / 100.0,
+        ..Faults::default()
+    };
+    let paths = vec![
+        PathModel::new(8, round_trip_ms / 2).with(faults.clone()),
+        PathModel::new(4, round_trip_ms).with(faults),
+    ];
+    let mut pair = Pair::new(1, paths, &stack);
+    pair.transfer(BYTES, 0);
+    pair.run_until(seconds(60), |pair| pair.sides[SERVER].received == BYTES);
+    (8 * BYTES) as f64 / pair.now as f64 * 1000.0
+}
+
+fn grid() -> String {
+    let mut table = String::from(
+        "Mbit/s of 1.2 MB over two paths: 8 Mbit/s with the round-trip time R, 4 Mbit/s with 2 R.\n\
+         control   buffer   loss   R: 20 ms  100 ms\n",
+    );
+    for control in CONTROLS {
+        for buffer_kb in BUFFERS_KB {
+            for loss in LOSSES_PERCENT {
+                write!(table, "{control:8} {buffer_kb:4} kB  {loss:3.1} % ").expect("it grows");
+                for round_trip_ms in ROUND_TRIPS_MS {
+                    let goodput = goodput(control, buffer_kb, loss, round_trip_ms);
+                    write!(table, " {goodput:7.1}").expect("it grows");
+                }
+                table.push('\n');
+            }
+        }
+    }
+    table
+}
+
+#[test]
+fn the_grid_of_throughputs_is_as_reviewed() {
+    let grid = grid();
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(SNAPSHOT_PATH, &grid).expect("the file can be written");
+        return;
+    }
+    for (number, (is, was)) in grid.lines().zip(SNAPSHOT.lines()).enumerate() {
+        assert_eq!(is, was, "line {} of {SNAPSHOT_PATH}", number + 1);
+    }
+    assert_eq!(grid, SNAPSHOT);
+}
