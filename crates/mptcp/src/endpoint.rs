@@ -150,8 +150,13 @@ impl Endpoint {
         }
     }
 
-    /// Takes connections at that port on all addresses; a profile that was there before is replaced.
+    /// Takes connections at that port on all addresses. Of one that listens already only the profile is replaced: the
+    /// connections that wait for [`Endpoint::accept`] stay.
     pub fn listen(&mut self, port: u16, profile: Profile) {
+        if let Some(listener) = self.listeners.get_mut(&port) {
+            listener.profile = profile;
+            return;
+        }
         let listener = Listener {
             profile,
             half_open: VecDeque::new(),

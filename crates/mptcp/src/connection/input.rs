@@ -276,16 +276,22 @@ impl Connection {
         let is_initial = self.paths[which].signals.join == Join::Initial;
         let may = self.session.mode == Mode::Multipath && !self.session.has_seen_dss && is_initial;
         let says_nothing = segment.options.mptcp.is_empty();
-        let is_proof =
-            !segment.payload.is_empty() || (arrival.acked && self.session.role == Role::Opener);
+        let is_proof = !segment.payload.is_empty() || arrival.acked;
         if may
             && says_nothing
             && is_proof
             && self.paths.len() == 1
             && !segment.flags.contains(Flags::SYN)
         {
+            // The peer may have seen our mappings, and has to learn that there are no more.
+            self.owe_infinite_mapping(which);
             self.fall_back();
         }
+    }
+
+    fn owe_infinite_mapping(&mut self, which: usize) {
+        self.paths[which].signals.infinite_from = Some(self.send.assigned());
+        self.session.owes_infinite_mapping = true;
     }
 
     fn fall_back(&mut self) {
@@ -439,8 +445,7 @@ impl Connection {
     /// What we sent did not arrive as it was.
     fn take_fail(&mut self, which: usize) {
         if self.may_fall_back() && self.sends_in_order(which) {
-            self.paths[which].signals.infinite_from = Some(self.send.assigned());
-            self.session.owes_infinite_mapping = true;
+            self.owe_infinite_mapping(which);
             self.fall_back();
         } else {
             self.paths[which].reset(ResetReason::MIDDLEBOX);

@@ -9,8 +9,11 @@ use crate::pm::FourTuple;
 use crate::sched::Range;
 use crate::seq::DataSeq;
 use crate::subflow::{Chunk, State, Subflow};
-use crate::time::Nanos;
+use crate::time::{Nanos, SECOND};
 use crate::wire::{AddressId, Hops, MptcpOption, ResetReason, Token};
+
+/// The longest wait for the fourth packet of a join; what would take longer is given up.
+const LONGEST_JOIN_WAIT: Nanos = 60 * SECOND;
 
 /// How far the handshake of MP_JOIN is (RFC 8684, section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +122,8 @@ impl Path {
         }
     }
 
-    /// Repeats the third packet of the join if it is time; twice as long is waited after each (RFC 8684, section 3.2).
+    /// Repeats the third packet of the join if it is time; twice as long is waited after each (RFC 8684, section 3.2), and
+    /// in the end it is given up.
     pub(super) fn repeat_join_ack(&mut self, now: Nanos) {
         if let Join::Confirming {
             repeat_at, wait, ..
@@ -128,7 +132,10 @@ impl Path {
         {
             *wait *= 2;
             *repeat_at = now + *wait;
-            self.subflow.send_ack();
+            match *wait > LONGEST_JOIN_WAIT {
+                true => self.reset(ResetReason::UNSPECIFIED),
+                false => self.subflow.send_ack(),
+            }
         }
     }
 

@@ -67,6 +67,16 @@ fn a_path_that_loses_its_options_is_reset_and_the_other_goes_on() {
     assert!(!pair.sides[SERVER].has_seen(|event| *event == Event::FellBack));
 }
 
+/// The third packet had its MP_CAPABLE, and no acknowledgment after it has a DSS.
+#[test]
+fn a_server_that_speaks_first_falls_back_without_data_acks() {
+    let mut pair = pair(1, Fallback::Rfc);
+    pair.network.middleboxes.push(strips_dss(0, 0));
+    pair.transfer(0, 8_000_000);
+    pair.run_to_the_end(seconds(10));
+    assert!(pair.sides[SERVER].has_seen(|event| *event == Event::FellBack));
+}
+
 #[test]
 fn the_only_path_is_joined_again_when_options_come_through_again() {
     let mut pair = pair(1, Fallback::Rfc);
