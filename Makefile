@@ -42,8 +42,8 @@ check: build  ## format, lints and the fast tests
 	$(BIN)/pytest -m 'not slow and not kernel'
 
 test: check vectors kernel-test  ## everything but the soak: what CI runs
-	PROPTEST_CASES=10000 cargo test --quiet --package mptcp --release --test connection random_worlds
-	cargo test --quiet --package netlab --package mptcp --release
+	PROPTEST_CASES=10000 cargo test --quiet --package mptcp --release --test connection
+	cargo test --quiet --package netlab --release
 	$(BIN)/pytest -m 'slow and not kernel'
 
 vectors: build  ## the test vectors, those of the file MPTCPLAB_VECTORS or of tests/vectors.json
