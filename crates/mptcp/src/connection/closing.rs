@@ -17,8 +17,8 @@ impl Connection {
     pub fn abort(&mut self) {
         for path in &mut self.paths {
             path.signals.closes_fast = self.session.mode == Mode::Multipath;
-            path.reset(ResetReason::UNSPECIFIED);
         }
+        self.reset_all_paths();
         self.end(CloseReason::Aborted);
     }
 
@@ -38,9 +38,7 @@ impl Connection {
             .keys()
             .is_some_and(|keys| keys.local == receiver_key);
         if is_ours {
-            for path in &mut self.paths {
-                path.reset(ResetReason::UNSPECIFIED);
-            }
+            self.reset_all_paths();
             self.end(CloseReason::Reset);
         }
     }
@@ -94,9 +92,13 @@ impl Connection {
     pub(super) fn handle_linger_timeout(&mut self, now: Nanos) {
         if self.lingers_until.is_some_and(|at| at <= now) {
             self.lingers_until = None;
-            self.paths
-                .iter_mut()
-                .for_each(|path| path.reset(ResetReason::UNSPECIFIED));
+            self.reset_all_paths();
+        }
+    }
+
+    pub(super) fn reset_all_paths(&mut self) {
+        for path in &mut self.paths {
+            path.reset(ResetReason::UNSPECIFIED);
         }
     }
 

@@ -60,7 +60,7 @@ impl Connection {
                 self.take_option(now, which, option);
             }
         }
-        self.read_path(now, which);
+        self.read_path(which);
         if arrival.fin && self.session.mode == Mode::Plain {
             self.session.fins.end_remote(self.receive.next());
         }
@@ -453,7 +453,7 @@ impl Connection {
     }
 
     /// Brings what arrived on a path to its place in the stream.
-    fn read_path(&mut self, now: Nanos, which: usize) {
+    fn read_path(&mut self, which: usize) {
         if self.session.mode == Mode::Negotiating {
             return;
         }
@@ -466,7 +466,6 @@ impl Connection {
         self.session.receive_next = self.receive.next();
         if self.receive.next() > before {
             self.events.push_back(Event::Readable);
-            self.paths[which].last_data_at = now;
         }
     }
 

@@ -78,7 +78,7 @@ use crate::sched::{Scheduler, SubflowView};
 use crate::seq::SeqNr;
 use crate::subflow::{CloseReason, Control, Subflow};
 use crate::time::Nanos;
-use crate::wire::{AddressId, Join as JoinOption, Key, ResetReason, Segment, Token};
+use crate::wire::{AddressId, Join as JoinOption, Key, Segment, Token};
 
 /// A connection.
 #[derive(Debug)]
@@ -375,9 +375,7 @@ impl Connection {
         self.repeat_join_acks(now);
         self.handle_reinjection_timeout(now);
         if self.abandoned_at.is_some_and(|at| at <= now) {
-            self.paths
-                .iter_mut()
-                .for_each(|path| path.reset(ResetReason::UNSPECIFIED));
+            self.reset_all_paths();
             self.end(CloseReason::TimedOut);
         }
         self.is_schedulable = true;

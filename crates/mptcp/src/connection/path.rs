@@ -82,8 +82,6 @@ pub(super) struct Path {
     pub(super) stale: StaleDetector,
     /// When its handshake was complete.
     pub(super) established_at: Option<Nanos>,
-    /// When data that was missing last came on it.
-    pub(super) last_data_at: Nanos,
     /// Back-off of its retransmission timer when it was last looked at.
     pub(super) seen_backoff: u32,
 }
@@ -109,7 +107,6 @@ impl Path {
             has_failed: false,
             stale: StaleDetector::default(),
             established_at: None,
-            last_data_at: 0,
             seen_backoff: 0,
         }
     }

@@ -75,7 +75,7 @@ use crate::cc::Window;
 use crate::payload::Payload;
 use crate::seq::SeqNr;
 use crate::time::Nanos;
-use crate::wire::{Ecn, Flags, ResetReason, Segment};
+use crate::wire::{Ecn, Flags, Segment};
 
 /// States of a TCP connection (RFC 9293, section 3.3.2). LISTEN and CLOSED have no subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -524,16 +524,6 @@ impl Subflow {
         self.recovery.phase == Phase::Loss
     }
 
-    /// Initial sequence numbers: ours and the peer's.
-    pub fn initial_seqs(&self) -> (SeqNr, Option<SeqNr>) {
-        (self.iss, self.received.as_ref().map(Reassembly::irs))
-    }
-
-    /// Numbers, relative to the initial one, that the peer has acknowledged.
-    pub fn acked_seq(&self) -> u32 {
-        self.una.distance_from(self.iss) as u32
-    }
-
     /// What happened since it began.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -575,6 +565,3 @@ impl Subflow {
         window.in_recovery = self.recovery.phase != Phase::Open;
     }
 }
-
-/// Why [`Subflow::abort`] was called, for MP_TCPRST.
-pub type AbortReason = ResetReason;
