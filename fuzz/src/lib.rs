@@ -1,109 +1,38 @@
-//! What must hold of any bytes: no panic, and what was understood is written and read again as the same.
+//! What must hold whatever comes from the network: each target takes any bytes, and panics where something is wrong.
 
-use std::sync::Arc;
+mod connection;
+mod endpoint;
+mod forge;
+mod generator;
+mod parse;
+mod script;
+mod stack;
 
-use mptcp::wire::checksum::Sum;
-use mptcp::wire::{
-    Ipv4View, Ipv6View, MptcpOptionV0, OptionBytes, Packet, TCP_PROTOCOL, TcpOptions, TcpView,
-    UDP_PROTOCOL, UdpPacket,
-};
+pub use connection::connection;
+pub use endpoint::endpoint;
+pub use generator::Generator;
+pub use parse::parse;
 
-/// Takes the bytes as a packet, as the packet that they would be with right checksums, and as a segment,
-/// alone or behind a header of IPv4.
-pub fn parse(bytes: &[u8]) {
-    packet(bytes);
-    let mut mended = bytes.to_vec();
-    if mend(&mut mended).is_some() {
-        packet(&mended);
-    }
-    let segment = Ipv4View::from_prefix(bytes).map_or(bytes, |ip| ip.payload());
-    if let Ok(view) = TcpView::new(segment) {
-        options(&view);
-        options_v0(&view);
-    }
+/// Something that takes any bytes.
+pub struct Target {
+    /// Its name, and that of its corpus.
+    pub name: &'static str,
+    /// Takes an input.
+    pub run: fn(&[u8]),
 }
 
-fn packet(bytes: &[u8]) {
-    let bytes = Arc::from(bytes);
-    let mut again = Vec::new();
-    if let Ok((packet, _)) = Packet::parse(&bytes) {
-        packet.emit(&mut again);
-        assert_eq!(again.len(), packet.wire_len());
-        let (parsed, ignored) = Packet::parse(&Arc::from(again)).expect("what we wrote");
-        assert!(ignored.is_none());
-        assert_eq!(parsed, packet);
-    } else if let Ok(packet) = UdpPacket::parse(&bytes) {
-        packet.emit(&mut again);
-        assert_eq!(again.len(), packet.wire_len());
-        assert_eq!(UdpPacket::parse(&Arc::from(again)), Ok(packet));
-    }
-}
-
-fn options(view: &TcpView<'_>) {
-    let (options, _) = TcpOptions::parse(view.options());
-    let again = options.emit();
-    assert_eq!(again.len(), options.wire_len());
-    let mut segment = [0; 60];
-    segment[12] = (((20 + again.len()) / 4) << 4) as u8;
-    segment[20..20 + again.len()].copy_from_slice(&again);
-    let view = TcpView::new(&segment).expect("what we wrote");
-    let (parsed, ignored) = TcpOptions::parse(view.options());
-    assert!(ignored.is_none());
-    assert_eq!(parsed, options);
-}
-
-fn options_v0(view: &TcpView<'_>) {
-    for (_, content) in view.options() {
-        if let Ok(option) = MptcpOptionV0::parse(content) {
-            let mut again = OptionBytes::new();
-            option.emit(&mut again);
-            assert_eq!(again.len(), option.wire_len());
-            assert_eq!(MptcpOptionV0::parse(&again[2..]), Ok(option));
-        }
-    }
-}
-
-/// Puts right checksums into a packet; `None` if there is no place for them.
-fn mend(bytes: &mut [u8]) -> Option<()> {
-    match bytes.first()? >> 4 {
-        4 => mend_v4(bytes),
-        _ => {
-            let view = Ipv6View::new(bytes).ok()?;
-            let (start, len) = (view.header_len(), view.payload_len());
-            let ends = (view.source().into(), view.destination().into());
-            let protocol = view.protocol();
-            mend_transport(&mut bytes[start..start + len], protocol, ends)
-        }
-    }
-}
-
-fn mend_v4(bytes: &mut [u8]) -> Option<()> {
-    let view = Ipv4View::new(bytes).ok()?;
-    let (start, len) = (view.header_len(), view.payload_len());
-    let ends = (view.source().into(), view.destination().into());
-    let protocol = view.protocol();
-    let (header, rest) = bytes.split_at_mut(start);
-    mend_field(header, 10, Sum::new())?;
-    mend_transport(&mut rest[..len], protocol, ends)
-}
-
-fn mend_transport(
-    transport: &mut [u8],
-    protocol: u8,
-    (source, destination): (std::net::IpAddr, std::net::IpAddr),
-) -> Option<()> {
-    let at = match protocol {
-        TCP_PROTOCOL => 16,
-        UDP_PROTOCOL => 6,
-        _ => return None,
-    };
-    let pseudo_header = Sum::of_pseudo_header(source, destination, protocol, transport.len());
-    mend_field(transport, at, pseudo_header)
-}
-
-fn mend_field(bytes: &mut [u8], at: usize, mut sum: Sum) -> Option<()> {
-    bytes.get_mut(at..at + 2)?.fill(0);
-    sum.add_bytes(bytes);
-    bytes[at..at + 2].copy_from_slice(&sum.checksum().to_be_bytes());
-    Some(())
-}
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "parse",
+        run: parse,
+    },
+    Target {
+        name: "connection",
+        run: connection,
+    },
+    Target {
+        name: "endpoint",
+        run: endpoint,
+    },
+];

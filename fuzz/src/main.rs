@@ -1,6 +1,9 @@
-//! Changes packets of the corpus at random and gives them to the parser: for machines without nightly Rust.
+//! Makes inputs at random from the corpora and gives them to the targets: for machines without nightly Rust.
 //!
-//! The same seed gives the same packets. What makes the parser panic is written to `artifacts/`.
+//! The same seed gives the same inputs. What makes a target panic, or not come back, is written to `artifacts/`.
+
+mod artifacts;
+mod watchdog;
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,17 +11,23 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use mptcp_fuzz::{Generator, TARGETS, Target};
+use watchdog::Watchdog;
+
 /// Executions between two looks at the clock.
-const BATCH: u64 = 10_000;
+const BATCH: u64 = 1_000;
 /// An input is changed in at most so many places.
 const MAX_CHANGES: u64 = 6;
 /// Longest input in bytes.
-const MAX_LEN: usize = 512;
+const MAX_LEN: usize = 256;
 
 /// What was asked for on the command line.
 struct Wanted {
     time: Duration,
     seed: u64,
+    target: Option<String>,
+    /// An input to be given to the target once.
+    replay: Option<PathBuf>,
 }
 
 impl Wanted {
@@ -26,44 +35,55 @@ impl Wanted {
         let mut wanted = Self {
             time: Duration::from_secs(60),
             seed: 1,
+            target: None,
+            replay: None,
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(name) = arguments.next() {
-            let value = arguments.next().and_then(|value| value.parse().ok());
-            let value = value.ok_or_else(|| format!("{name}: expected a whole number"))?;
+            let value = arguments
+                .next()
+                .ok_or_else(|| format!("{name}: expected a value after it"))?;
             match name.as_str() {
-                "--seconds" => wanted.time = Duration::from_secs(value),
-                "--seed" => wanted.seed = value,
-                _ => return Err(format!("{name}: expected --seconds or --seed")),
+                "--seconds" => wanted.time = Duration::from_secs(whole_number(&name, &value)?),
+                "--seed" => wanted.seed = whole_number(&name, &value)?,
+                "--target" => wanted.target = Some(value),
+                "--replay" => wanted.replay = Some(value.into()),
+                _ => {
+                    return Err(format!(
+                        "{name}: expected --seconds, --seed, --target or --replay"
+                    ));
+                }
             }
         }
         Ok(wanted)
     }
+
+    fn targets(&self) -> Result<Vec<&'static Target>, String> {
+        let is_wanted = |target: &&Target| {
+            self.target
+                .as_deref()
+                .is_none_or(|name| name == target.name)
+        };
+        let targets: Vec<_> = TARGETS.iter().filter(is_wanted).collect();
+        match targets.is_empty() {
+            false => Ok(targets),
+            true => {
+                let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+                Err(format!("--target: expected one of {}", names.join(", ")))
+            }
+        }
+    }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-struct Generator(u64);
-
-impl Generator {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
+fn whole_number(name: &str, value: &str) -> Result<u64, String> {
+    value
+        .parse()
+        .map_err(|_| format!("{name}: expected a whole number, found {value}"))
 }
 
 fn main() -> ExitCode {
     match Wanted::from_arguments().and_then(|wanted| run(&wanted)) {
-        Ok(executions) => {
-            println!("{executions} executions, no failure");
-            ExitCode::SUCCESS
-        }
+        Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("{why}");
             ExitCode::FAILURE
@@ -71,17 +91,39 @@ fn main() -> ExitCode {
     }
 }
 
-/// How many inputs the parser survived.
-fn run(wanted: &Wanted) -> Result<u64, String> {
-    let corpus = corpus()?;
-    let mut generator = Generator(wanted.seed);
+/// Replays an input, or runs all targets, which share the time.
+fn run(wanted: &Wanted) -> Result<(), String> {
+    let targets = wanted.targets()?;
+    if let Some(path) = &wanted.replay {
+        let input = fs::read(path).map_err(|why| format!("{}: {why}", path.display()))?;
+        targets.iter().for_each(|target| (target.run)(&input));
+        return Ok(());
+    }
+    let share = wanted.time / targets.len() as u32;
+    for target in targets {
+        let executions = run_target(target, wanted.seed, share)?;
+        println!("{}: {executions} executions, no failure", target.name);
+    }
+    Ok(())
+}
+
+/// How many inputs the target survived.
+fn run_target(target: &'static Target, seed: u64, time: Duration) -> Result<u64, String> {
+    let corpus = corpus(target)?;
+    let watchdog = Watchdog::start(target);
+    for input in &corpus {
+        watchdog.note(input);
+        execute(target, input)?;
+    }
+    let mut generator = Generator(seed);
     let mut input = Vec::with_capacity(2 * MAX_LEN);
     let start = Instant::now();
     let mut executions = 0;
-    while start.elapsed() < wanted.time {
+    while start.elapsed() < time {
         for _ in 0..BATCH {
-            change(&corpus, &mut generator, &mut input);
-            execute(&input)?;
+            make(&corpus, &mut generator, &mut input);
+            watchdog.note(&input);
+            execute(target, &input)?;
         }
         executions += BATCH;
     }
@@ -92,9 +134,9 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// The packets to start from, in the order of their names.
-fn corpus() -> Result<Vec<Vec<u8>>, String> {
-    let folder = folder("corpus/parse");
+/// The inputs to start from, in the order of their names.
+fn corpus(target: &Target) -> Result<Vec<Vec<u8>>, String> {
+    let folder = folder("corpus").join(target.name);
     let failed = |why| format!("{}: {why}", folder.display());
     let entries = fs::read_dir(&folder).map_err(failed)?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path()));
@@ -106,23 +148,21 @@ fn corpus() -> Result<Vec<Vec<u8>>, String> {
         .collect()
 }
 
-fn execute(input: &[u8]) -> Result<(), String> {
-    catch_unwind(AssertUnwindSafe(|| mptcp_fuzz::parse(input))).map_err(|_| {
-        let path = folder("artifacts/parse/panic");
-        let kept =
-            fs::create_dir_all(folder("artifacts/parse")).and_then(|()| fs::write(&path, input));
-        match kept {
-            Ok(()) => format!("the input is in {}", path.display()),
-            Err(why) => format!("{}: {why}; the input was {input:?}", path.display()),
-        }
-    })
+fn execute(target: &Target, input: &[u8]) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(|| (target.run)(input)))
+        .map_err(|_| artifacts::report(target, "panic", input))
 }
 
-/// Makes the next input from a packet of the corpus.
-fn change(corpus: &[Vec<u8>], generator: &mut Generator, input: &mut Vec<u8>) {
+/// Makes the next input: of one of the corpus, changed, or now and then of nothing.
+fn make(corpus: &[Vec<u8>], generator: &mut Generator, input: &mut Vec<u8>) {
     input.clear();
+    if generator.below(8) == 0 {
+        let len = generator.below(MAX_LEN / 2);
+        input.extend((0..len).map(|_| generator.word() as u8));
+        return;
+    }
     input.extend_from_slice(&corpus[generator.below(corpus.len())]);
-    for _ in 0..=generator.next() % MAX_CHANGES {
+    for _ in 0..=generator.word() % MAX_CHANGES {
         change_once(corpus, generator, input);
     }
     input.truncate(MAX_LEN);
@@ -130,7 +170,7 @@ fn change(corpus: &[Vec<u8>], generator: &mut Generator, input: &mut Vec<u8>) {
 
 fn change_once(corpus: &[Vec<u8>], generator: &mut Generator, input: &mut Vec<u8>) {
     let at = generator.below(input.len());
-    let random = generator.next() as u8;
+    let random = generator.word() as u8;
     match (generator.below(8), input.get_mut(at)) {
         (0..=2, Some(byte)) => *byte ^= 1 << (random % 8),
         (3, Some(byte)) => *byte = random,
@@ -141,7 +181,7 @@ fn change_once(corpus: &[Vec<u8>], generator: &mut Generator, input: &mut Vec<u8
     }
 }
 
-/// Writes a part of another packet over this one, from the same place on.
+/// Writes a part of another input over this one, from the same place on.
 fn splice(other: &[u8], generator: &mut Generator, input: &mut Vec<u8>) {
     let from = generator.below(other.len().min(input.len()) + 1);
     let until = from + generator.below(other.len() - from + 1);

@@ -1,13 +1,15 @@
 //! Two endpoints back to back, with two subflows and symbolic payload: time and allocations for each data segment with its
 //! acknowledgment, and how much memory connections take.
 //!
-//! Usage: `cargo bench -p mptcp --bench stack`; one figure per line.
+//! Usage: `cargo bench -p mptcp --bench stack`; one figure per line. With the arguments `repeat segment 1000` it does nothing but
+//! that, without a clock.
 
 use std::alloc::System;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Instant;
 
-use mptcp::connection::{Algorithms, Config};
+use mptcp::connection::{Algorithms, Buffer, Config};
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView, Profile};
 use mptcp::payload::Payload;
 use mptcp::pm::AddressPair;
@@ -63,10 +65,10 @@ fn endpoint(side: u8) -> Endpoint {
 
 fn profile(buffer_bytes: u64) -> Profile {
     Profile {
-        config: Config {
-            send_buffer_bytes: buffer_bytes,
+        config: Arc::new(Config {
+            send_buffer: Buffer::Fixed(buffer_bytes),
             ..Config::default()
-        },
+        }),
         algorithms: Box::new(|connection| Algorithms {
             congestion_control: cc::by_name("reno").expect("a congestion control")(
                 &cc::Parameters::default(),
@@ -140,6 +142,20 @@ impl Stack {
         (0..20).for_each(|_| self.round());
     }
 
+    /// The client says a word, which is read.
+    fn greet(&mut self, client: ConnectionId, server: ConnectionId) {
+        let word = Payload::stream(1, 0, 100);
+        let sent = self.client.command(client, |it| it.send(&word));
+        assert_eq!(sent, Some(100));
+        self.settle();
+        assert_eq!(self.read(server), 100);
+    }
+
+    fn subflows(&self, client: ConnectionId) -> usize {
+        let connection = self.client.connection(client);
+        connection.expect("it is open").subflows().count()
+    }
+
     fn accept(&mut self) -> ConnectionId {
         self.server.accept(PORT).expect("it is established")
     }
@@ -193,6 +209,16 @@ fn segment() {
     );
 }
 
+/// So many data segments and their acknowledgments and nothing else, for who counts instructions.
+fn repeat(segments: &str) {
+    let segments: u64 = segments.parse().expect("a number of segments");
+    let mut stack = Stack::new(BUFFER_BYTES);
+    let client = stack.connect(&profile(BUFFER_BYTES));
+    stack.settle();
+    let ids = (client, stack.accept());
+    stack.transfer(ids, segments * u64::from(SEGMENT_BYTES));
+}
+
 /// Time for each data segment of a part of the transfer.
 fn part_ns(stack: &mut Stack, ids: (ConnectionId, ConnectionId)) -> f64 {
     let before = stack.data_segments;
@@ -206,15 +232,18 @@ fn held_bytes() -> f64 {
     stats.bytes_allocated as f64 - stats.bytes_deallocated as f64
 }
 
-/// Memory of both ends for each subflow of connections that do nothing.
+/// Memory of both ends for each subflow of connections that do nothing. Each has brought a few bytes across before: only then
+/// there is a second subflow.
 fn idle_state() {
     let mut stack = Stack::new(BUFFER_BYTES);
     let profile = profile(BUFFER_BYTES);
     let before = held_bytes();
     for _ in 0..IDLE_CONNECTIONS {
-        stack.connect(&profile);
+        let client = stack.connect(&profile);
         stack.settle();
-        stack.accept();
+        let server = stack.accept();
+        stack.greet(client, server);
+        assert_eq!(stack.subflows(client), SUBFLOWS);
     }
     stack.packets = Vec::new();
     let subflows = (IDLE_CONNECTIONS * SUBFLOWS) as f64;
@@ -227,7 +256,7 @@ fn idle_state() {
 /// Memory that the sender holds for each segment that it has sent and nobody has acknowledged: what is freed with them, in a
 /// window of thousands.
 fn unacknowledged_state() {
-    let buffer_bytes = Config::default().send_buffer_bytes;
+    let buffer_bytes = Config::default().send_buffer.initial_bytes();
     let mut stack = Stack::new(buffer_bytes);
     let client = stack.connect(&profile(buffer_bytes));
     stack.settle();
@@ -249,7 +278,13 @@ fn unacknowledged_state() {
 }
 
 fn main() {
-    segment();
-    idle_state();
-    unacknowledged_state();
+    let arguments: Vec<String> = std::env::args().collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[1..] {
+        ["repeat", "segment", segments, ..] => repeat(segments),
+        _ => {
+            segment();
+            idle_state();
+            unacknowledged_state();
+        }
+    }
 }

@@ -33,6 +33,7 @@
 //! ```
 //! use std::collections::VecDeque;
 //! use std::net::{IpAddr, SocketAddr};
+//! use std::sync::Arc;
 //!
 //! use mptcp::connection::{Algorithms, Config, Event};
 //! use mptcp::endpoint::{Endpoint, NetworkView, Profile};
@@ -46,7 +47,7 @@
 //!
 //! fn profile() -> Profile {
 //!     Profile {
-//!         config: Config::default(),
+//!         config: Arc::new(Config::default()),
 //!         algorithms: Box::new(|connection| Algorithms {
 //!             congestion_control: cc::by_name("lia").unwrap()(&Default::default()),
 //!             scheduler: sched::by_name("min_rtt").unwrap()(&Default::default()),

@@ -57,17 +57,21 @@ impl Payload {
     pub fn literal(bytes: impl Into<Arc<[u8]>>) -> Self {
         let bytes = bytes.into();
         let all = 0..bytes.len();
-        Self::shared(bytes, all)
+        Self::shared(&bytes, all)
     }
 
-    /// The bytes of a range of memory, which are not copied.
+    /// The bytes of a range of memory, which are not copied; the memory is not kept for none of them.
     ///
     /// # Panics
     /// The range does not lie within, or ends beyond [`MAX_LEN`].
-    pub fn shared(bytes: Arc<[u8]>, range: Range<usize>) -> Self {
+    pub fn shared(bytes: &Arc<[u8]>, range: Range<usize>) -> Self {
         let len = bytes[range.clone()].len() as u32;
         assert!(range.end <= MAX_LEN, "at most MAX_LEN bytes");
+        if len == 0 {
+            return Self::EMPTY;
+        }
         let start = range.start as u32;
+        let bytes = Arc::clone(bytes);
         Self(Rope::One(Piece::Literal { bytes, start, len }))
     }
 
@@ -115,6 +119,26 @@ impl Payload {
         taken
     }
 
+    /// Takes away the first `bytes`.
+    ///
+    /// # Panics
+    /// There are fewer.
+    pub fn cut_front(&mut self, bytes: u32) {
+        match &mut self.0 {
+            Rope::One(piece) => piece.cut_front(bytes),
+            Rope::Many(_) => *self = self.slice(bytes..self.len()),
+        }
+    }
+
+    /// Takes in what follows if it can be done without memory: both are of one stream, or of one place in memory. Whether it
+    /// was done.
+    pub(crate) fn extend_in_place(&mut self, next: &Self) -> bool {
+        match (&mut self.0, &next.0) {
+            (Rope::One(piece), Rope::One(next)) => piece.extend(next),
+            _ => false,
+        }
+    }
+
     /// Appends the bytes of `other`; neighbours become one piece where they can.
     pub fn append(&mut self, other: Self) {
         match other.0 {
@@ -139,11 +163,12 @@ impl Payload {
     /// `to` is not [`Payload::len`] bytes long.
     pub fn copy_to(&self, to: &mut [u8]) {
         assert_eq!(to.len(), self.len() as usize, "as long as the payload");
-        let mut done = 0;
-        self.for_each_chunk(|chunk| {
-            to[done..done + chunk.len()].copy_from_slice(chunk);
-            done += chunk.len();
-        });
+        let mut rest = to;
+        for piece in self.pieces() {
+            let (to, behind) = rest.split_at_mut(piece.len() as usize);
+            piece.copy_to(to);
+            rest = behind;
+        }
     }
 
     /// Calls `take` with all bytes, part after part. What stands in memory is not copied.
@@ -155,8 +180,14 @@ impl Payload {
 
     /// Appends all bytes to `to`.
     pub fn append_to(&self, to: &mut Vec<u8>) {
-        to.reserve(self.len() as usize);
-        self.for_each_chunk(|chunk| to.extend_from_slice(chunk));
+        let len = self.len() as usize;
+        if len == 0 {
+            return;
+        }
+        to.reserve(len);
+        for piece in self.pieces() {
+            piece.append_to(to);
+        }
     }
 
     /// All bytes, copied.
@@ -231,6 +262,20 @@ impl Piece {
         }
     }
 
+    fn cut_front(&mut self, bytes: u32) {
+        assert!(bytes <= self.len(), "at most all of it");
+        match self {
+            Self::Stream { offset, len, .. } => {
+                *offset += u64::from(bytes);
+                *len -= bytes;
+            }
+            Self::Literal { start, len, .. } => {
+                *start += bytes;
+                *len -= bytes;
+            }
+        }
+    }
+
     /// Takes in the piece that follows; whether it could.
     fn extend(&mut self, next: &Self) -> bool {
         match (self, next) {
@@ -286,6 +331,34 @@ impl Piece {
         }
     }
 
+    fn copy_to(&self, to: &mut [u8]) {
+        match self {
+            Self::Stream { offset, seed, .. } => fill_from_stream(*seed, *offset, to),
+            Self::Literal { .. } => to.copy_from_slice(self.literal()),
+        }
+    }
+
+    fn append_to(&self, to: &mut Vec<u8>) {
+        match self {
+            Self::Stream { len, .. } => {
+                let start = to.len();
+                to.resize(start + *len as usize, 0);
+                self.copy_to(&mut to[start..]);
+            }
+            Self::Literal { .. } => to.extend_from_slice(self.literal()),
+        }
+    }
+
+    /// The bytes that stand in memory; none if they are those of a stream.
+    fn literal(&self) -> &[u8] {
+        match self {
+            Self::Stream { .. } => &[],
+            Self::Literal { bytes, start, len } => {
+                &bytes[*start as usize..(*start + *len) as usize]
+            }
+        }
+    }
+
     fn for_each_chunk(&self, take: &mut impl FnMut(&[u8])) {
         match self {
             Self::Stream { offset, seed, len } => {
@@ -296,33 +369,36 @@ impl Piece {
                     take(chunk);
                 }
             }
-            Self::Literal { bytes, start, len } => {
-                take(&bytes[*start as usize..(*start + *len) as usize]);
-            }
+            Self::Literal { .. } => take(self.literal()),
         }
     }
 }
 
 /// Writes the bytes from `offset` of the stream with that seed to `to`.
-fn fill_from_stream(seed: u32, mut offset: u64, to: &mut [u8]) {
-    let mut rest = to;
-    while !rest.is_empty() {
-        let word = stream_word(seed, offset / 8).to_le_bytes();
-        let word = &word[(offset % 8) as usize..];
-        let len = word.len().min(rest.len());
-        rest[..len].copy_from_slice(&word[..len]);
-        offset += len as u64;
-        rest = &mut rest[len..];
+fn fill_from_stream(seed: u32, offset: u64, to: &mut [u8]) {
+    let before = (offset.wrapping_neg() % 8) as usize;
+    let (first, rest) = to.split_at_mut(before.min(to.len()));
+    let (words, last) = rest.as_chunks_mut();
+    let mut index = offset / 8;
+    if !first.is_empty() {
+        let from = (offset % 8) as usize;
+        first.copy_from_slice(&stream_word(seed, index)[from..from + first.len()]);
+        index += 1;
     }
+    for word in words {
+        *word = stream_word(seed, index);
+        index += 1;
+    }
+    last.copy_from_slice(&stream_word(seed, index)[..last.len()]);
 }
 
 /// Eight bytes of a stream: the output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-fn stream_word(seed: u32, index: u64) -> u64 {
+fn stream_word(seed: u32, index: u64) -> [u8; 8] {
     let counter = index.wrapping_add(u64::from(seed) << 32);
     let mut word = counter.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
+    (word ^ (word >> 31)).to_le_bytes()
 }
 
 #[cfg(test)]

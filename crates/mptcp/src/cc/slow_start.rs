@@ -1,11 +1,6 @@
-//! Slow start and the initial window, the same for all controls that have a window.
+//! Slow start, the same for all controls that have a window.
 
 use super::Context;
-
-/// The upper bound of the initial window in bytes (RFC 6928, section 2). Linux takes ten segments whatever their size.
-pub fn initial_window_bytes(mss_bytes: u32) -> u32 {
-    (10 * mss_bytes).min(14_600.max(2 * mss_bytes))
-}
 
 /// Bytes by which an acknowledgment of `acked_bytes` grows the window: at most `limit_packets` segments (RFC 3465,
 /// section 2.2).

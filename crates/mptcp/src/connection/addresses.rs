@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Connection, Mode, Path};
+use super::{Connection, Mode, Path, SubflowStart};
 use crate::failure::waits;
 use crate::pm::{self, AddressPair, Command, FourTuple};
 use crate::time::{Nanos, SECOND};
@@ -71,6 +71,10 @@ impl Announcements {
 impl Connection {
     /// A local address came, went, or changed its priority; other events are the connection's own.
     pub fn handle_address_event(&mut self, now: Nanos, event: &pm::Event) {
+        for way in &mut self.ways {
+            // Before the start there is nothing to be done yet.
+            way.path_manager.handle(now, event, &mut Vec::new());
+        }
         if self.session.mode != Mode::Plain {
             self.manage(now, event);
         }
@@ -97,7 +101,7 @@ impl Connection {
                         via: via.iter().copied().take(MAX_HOPS).collect(),
                     },
                 ),
-                Command::CloseSubflow { subflow } => self.close_subflow(*subflow),
+                Command::CloseSubflow { subflow } => self.close_subflow(now, *subflow),
                 Command::SetBackup { subflow, backup } => self.set_backup(*subflow, *backup),
             }
         }
@@ -112,6 +116,36 @@ impl Connection {
         }
     }
 
+    /// Tells the path manager that there may be further subflows, when it is time for them.
+    pub(super) fn start_subflows_if_due(&mut self, now: Nanos) {
+        if self.established_at.is_none() || !self.awaits_subflow_start() {
+            return;
+        }
+        let carried_bytes = self.send.acked() + self.receive.next();
+        let has_carried = match self.config.subflow_start {
+            SubflowStart::AtOnce => true,
+            SubflowStart::After { bytes, .. } => carried_bytes >= bytes,
+        };
+        if has_carried || self.subflow_start_at().is_some_and(|at| at <= now) {
+            self.has_subflow_start = true;
+            self.manage(now, &pm::Event::Established);
+        }
+    }
+
+    fn awaits_subflow_start(&self) -> bool {
+        !self.has_subflow_start && self.session.mode == Mode::Multipath && self.closed.is_none()
+    }
+
+    /// When there may be further subflows whatever was carried, if that is still to come.
+    pub(super) fn subflow_start_at(&self) -> Option<Nanos> {
+        match self.config.subflow_start {
+            SubflowStart::After { age, .. } if self.awaits_subflow_start() => {
+                self.established_at.map(|at| at.saturating_add(age))
+            }
+            _ => None,
+        }
+    }
+
     fn announce(&mut self, now: Nanos, id: AddressId, address: IpAddr) {
         let Some(keys) = self.session.keys() else {
             return;
@@ -122,7 +156,7 @@ impl Connection {
             port: None,
             truncated_hmac: Some(keys.address_hmac(id, address, None)),
         };
-        self.say(MptcpOption::AddAddress(address));
+        self.say(MptcpOption::AddAddress(Box::new(address)));
         let Some(timer) = self.config.behaviour.add_address else {
             return;
         };
@@ -153,7 +187,7 @@ impl Connection {
             next.is_some()
         });
         for address in due {
-            self.say(MptcpOption::AddAddress(address));
+            self.say(MptcpOption::AddAddress(Box::new(address)));
         }
     }
 
@@ -161,8 +195,10 @@ impl Connection {
         self.announcements
             .0
             .retain(|announcement| announcement.address.id != id);
-        let mut ids = RemovedAddresses::new();
-        ids.push(id);
+        for path in self.paths.iter_mut().filter(|path| path.local_id == id) {
+            path.has_lost_address = true;
+        }
+        let ids = RemovedAddresses::from([id]);
         // The path from that address is about to close.
         self.say_where(MptcpOption::RemoveAddress(ids), |path| path.local_id != id);
     }
@@ -179,8 +215,15 @@ impl Connection {
         }
     }
 
-    fn close_subflow(&mut self, four: FourTuple) {
-        if let Some(path) = self.paths.iter_mut().find(|path| path.four == four) {
+    /// A subflow that works is closed by FIN, and the rest by RST (section 3.4.2).
+    fn close_subflow(&mut self, now: Nanos, four: FourTuple) {
+        let Some(path) = self.paths.iter_mut().find(|path| path.four == four) else {
+            return;
+        };
+        if path.is_healthy() && !path.has_lost_address {
+            path.is_retiring = true;
+            self.retire_paths(now);
+        } else {
             path.reset(ResetReason::UNSPECIFIED);
         }
     }
@@ -220,19 +263,18 @@ impl Connection {
             return;
         }
         self.note_fully_established(now);
-        self.paths[which].signal(MptcpOption::AddAddress(SignalledAddress {
+        let echo = SignalledAddress {
             truncated_hmac: None,
             ..*signalled
-        }));
+        };
+        self.paths[which].signal(MptcpOption::AddAddress(Box::new(echo)));
         self.manage(now, &pm::Event::Announced { id, address, port });
     }
 
-    /// The subflows to a removed address are closed; an ID that is not known means nothing (section 3.4.2).
+    /// The subflows to a removed address are closed if they are dead; an ID that is not known means nothing (section 3.4.2).
     pub(super) fn take_removal(&mut self, now: Nanos, ids: &[AddressId]) {
         for &id in ids {
-            for path in self.paths.iter_mut().filter(|path| path.remote_id == id) {
-                path.reset(ResetReason::UNSPECIFIED);
-            }
+            self.suspect_paths_to(now, id);
             self.manage(now, &pm::Event::Removed { id });
         }
     }

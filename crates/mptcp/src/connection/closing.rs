@@ -1,7 +1,7 @@
 //! From the last byte to nothing (RFC 8684, sections 3.3.3 and 3.5).
 
-use super::{Connection, Event, Mode};
-use crate::pm;
+use super::{Connection, Event, Mode, Path};
+use crate::pm::{self, FourTuple};
 use crate::subflow::{CloseReason, State};
 use crate::time::Nanos;
 use crate::wire::{Key, MptcpOption, ResetReason, Segment};
@@ -23,10 +23,12 @@ impl Connection {
     }
 
     /// A reset can be the MP_FASTCLOSE itself; Linux sends it so, on every subflow.
-    pub(super) fn take_reset(&mut self, reset: &Segment) {
+    pub(super) fn take_reset(&mut self, which: usize, reset: &Segment) {
         for option in &reset.options.mptcp {
-            if let MptcpOption::FastClose { receiver_key } = option {
-                self.take_fast_close(*receiver_key);
+            match option {
+                MptcpOption::FastClose { receiver_key } => self.take_fast_close(*receiver_key),
+                MptcpOption::Reset(reason) => self.paths[which].note_reset(*reason),
+                _ => {}
             }
         }
     }
@@ -92,7 +94,7 @@ impl Connection {
     pub(super) fn handle_linger_timeout(&mut self, now: Nanos) {
         if self.lingers_until.is_some_and(|at| at <= now) {
             self.lingers_until = None;
-            self.reset_all_paths();
+            self.paths.iter_mut().for_each(Path::reset_leftover);
         }
     }
 
@@ -112,43 +114,60 @@ impl Connection {
                 None => which += 1,
             }
         }
-        let is_waiting = |state| state == State::TimeWait;
-        let all_wait = self
-            .paths
-            .iter()
-            .all(|path| is_waiting(path.subflow.state()));
-        if self.closed.is_none() && !self.paths.is_empty() && all_wait && self.has_both_ends() {
+        if self.closed.is_some() || self.paths.is_empty() || !self.has_both_ends() {
+            return;
+        }
+        let mut states = self.paths.iter().map(|path| path.subflow.state());
+        if states.all(|state| state == State::TimeWait) {
             self.end(CloseReason::Finished);
         }
     }
 
-    fn remove_path(&mut self, now: Nanos, which: usize, reason: CloseReason) {
+    pub(super) fn remove_path(&mut self, now: Nanos, which: usize, reason: CloseReason) {
         let path = self.paths.remove(which);
         self.windows.remove(which);
         self.views.clear();
         self.is_schedulable = true;
         self.congestion_control.subflow_removed(which);
         self.counters.add_closed(path.subflow.counters());
-        for chunk in path.subflow.unacked().chain(path.subflow.queued()) {
-            self.reinjections
-                .push(chunk.offset, u64::from(chunk.payload.len()));
+        if path.may_have_lost_acked {
+            let (acked, assigned) = (self.send.acked(), self.send.assigned());
+            self.reinjections.push(acked, assigned - acked);
         }
+        self.reinject_closed(&path);
         self.events.push_back(Event::SubflowClosed {
             id: path.id,
+            four: path.four,
             reason,
+            counters: Box::new(*path.subflow.counters()),
         });
-        if self.paths.is_empty() {
+        if self.paths.is_empty() && !self.try_next_way(now) {
             self.last_path_gone(now, reason);
         }
-        let event = pm::Event::SubflowClosed { subflow: path.four };
-        if self.session.mode == Mode::Multipath && self.closed.is_none() {
-            self.manage(now, &event);
+        // Of one that closed by FIN it has heard.
+        if path.retired_until.is_none() {
+            self.tell_closed(now, path.four, path.is_unfit);
         }
+    }
+
+    /// Tells the path manager of a subflow that is no more, or about to be.
+    pub(super) fn tell_closed(&mut self, now: Nanos, subflow: FourTuple, is_unfit: bool) {
+        if self.session.mode != Mode::Multipath || self.closed.is_some() {
+            return;
+        }
+        if is_unfit {
+            let pair = subflow.pair();
+            self.manage(now, &pm::Event::Unfit { pair });
+        }
+        self.manage(now, &pm::Event::SubflowClosed { subflow });
     }
 
     /// Without any path the connection waits for a join, unless everything was said or it cannot be joined.
     fn last_path_gone(&mut self, now: Nanos, reason: CloseReason) {
         self.lingers_until = None;
+        if self.closed.is_some() {
+            return;
+        }
         if self.has_both_ends() {
             self.end(CloseReason::Finished);
         } else if self.session.mode == Mode::Multipath && self.session.is_fully_established {

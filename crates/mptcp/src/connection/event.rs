@@ -2,10 +2,10 @@
 
 use super::Mode;
 use crate::pm::FourTuple;
-use crate::subflow::CloseReason;
+use crate::subflow::{CloseReason, Counters};
 
 /// Something that happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The initial subflow is established; data can be written. The mode can still change to [`Mode::Plain`].
     Connected {
@@ -31,8 +31,12 @@ pub enum Event {
     SubflowClosed {
         /// Which.
         id: u32,
+        /// Its ends.
+        four: FourTuple,
         /// Why.
         reason: CloseReason,
+        /// All that happened on it.
+        counters: Box<Counters>,
     },
     /// The connection is no more.
     Closed {

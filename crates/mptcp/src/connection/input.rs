@@ -2,7 +2,7 @@
 
 use super::keys::{self, Nonces};
 use super::mappings::{Mapped, MappedChecksum, MappingError, ReceivedMapping};
-use super::path::Join;
+use super::path::{InfiniteMapping, Join};
 use super::{Connection, Event, Fallback, Mode, join_of};
 use crate::payload::Payload;
 use crate::pm::{self, FourTuple, Role};
@@ -24,11 +24,12 @@ impl Connection {
         }
         let (subflow, mut control) = self.subflow_and_control(which);
         let arrival = subflow.handle_segment(now, segment, ecn, &mut control);
+        let which = self.settle_start(now, which, arrival);
         if arrival.is_acceptable {
             self.take_acceptable(now, which, segment, arrival);
         }
         if arrival.closed == Some(CloseReason::Reset) {
-            self.take_reset(segment);
+            self.take_reset(which, segment);
         }
         self.after_subflow(now, which);
         self.reap_closed(now);
@@ -46,23 +47,34 @@ impl Connection {
 
     fn take_acceptable(&mut self, now: Nanos, which: usize, segment: &Segment, arrival: Arrival) {
         self.note_sign_of_life(now, which);
+        let path = &mut self.paths[which];
+        path.answer_suspicion(now, segment);
+        if arrival.has_data {
+            path.end_signal_row();
+        }
         if arrival.established {
-            let path = &mut self.paths[which];
             path.established_at = Some(now);
+        }
+        if arrival.established && path.signals.join == Join::Initial {
             // Until the first DATA_ACK, the window of the handshake counts from the first byte.
             let window = u64::from(path.subflow.send_window_bytes());
             self.send_edge = self.send_edge.max(window);
         }
         self.shake_hands(now, which, segment, arrival);
         self.fall_back_if_options_are_missing(which, segment, arrival);
+        self.reset_if_data_acks_are_missing(which, segment, arrival);
         if self.session.mode == Mode::Multipath {
             for option in &segment.options.mptcp {
                 self.take_option(now, which, option);
             }
+        } else {
+            self.take_farewell(which, segment);
         }
-        self.read_path(which);
+        self.read_path(now, which);
         if arrival.fin && self.session.mode == Mode::Plain {
             self.session.fins.end_remote(self.receive.next());
+        } else if arrival.fin {
+            self.follow_fin(now, which);
         }
         self.tell_finish();
     }
@@ -141,13 +153,18 @@ impl Connection {
             self.events.push_back(Event::Connected { mode });
         }
         if mode == Mode::Multipath {
-            self.manage(now, &pm::Event::Established);
+            self.established_at = Some(now);
+            self.start_subflows_if_due(now);
         }
     }
 
     /// The keys come with the third packet, or with the first data if that was lost.
     fn learn_key(&mut self, segment: &Segment) {
         match capable_of(segment) {
+            // Whoever did not hear our SYN/ACK does not know our key.
+            Some(Capable::Ack { receiver_key, .. }) if receiver_key != self.session.local_key() => {
+                self.paths[0].reset(ResetReason::MPTCP_ERROR);
+            }
             Some(Capable::Ack { sender_key, .. }) => {
                 self.session.set_remote_key(sender_key);
                 self.session.mode = Mode::Multipath;
@@ -242,14 +259,13 @@ impl Connection {
     fn map_infinitely(&mut self) {
         // What waited for the rest of its mapping, to be summed, comes before.
         let payload = self.paths[0].mappings.take_held();
-        let offset = self.receive.next();
-        self.insert(&Mapped { offset, payload });
+        self.insert_plain(self.receive.next(), payload);
         self.paths[0].mappings.map_infinitely(self.receive.next());
     }
 
-    /// Plain TCP has no holes: there is one subflow, and what it brings is next (RFC 8684, section 3.7).
-    fn may_fall_back(&self) -> bool {
-        let is_contiguous = self.receive.out_of_order_bytes() == 0;
+    /// Plain TCP has no holes: there is one subflow, and what goes either way on it is next (RFC 8684, section 3.7).
+    fn may_fall_back(&self, which: usize) -> bool {
+        let is_contiguous = self.receive.out_of_order_bytes() == 0 && self.sends_in_order(which);
         self.config.fallback == Fallback::Rfc && self.paths.len() == 1 && is_contiguous
     }
 
@@ -257,11 +273,11 @@ impl Connection {
     fn sends_in_order(&self, which: usize) -> bool {
         let subflow = &self.paths[which].subflow;
         let mut next = None;
-        for chunk in subflow.unacked().chain(subflow.queued()) {
-            if next.is_some_and(|next| next != chunk.offset) {
+        for range in subflow.unacked().chain(subflow.queued()) {
+            if next.is_some_and(|next| next != range.start) {
                 return false;
             }
-            next = Some(chunk.end());
+            next = Some(range.start + range.len);
         }
         self.reinjections.front().is_none() && next.is_none_or(|next| next == self.send.assigned())
     }
@@ -284,13 +300,35 @@ impl Connection {
             && !segment.flags.contains(Flags::SYN)
         {
             // The peer may have seen our mappings, and has to learn that there are no more.
-            self.owe_infinite_mapping(which);
+            let from = self.send.assigned();
+            self.owe_infinite_mapping(which, from);
             self.fall_back();
         }
     }
 
-    fn owe_infinite_mapping(&mut self, which: usize) {
-        self.paths[which].signals.infinite_from = Some(self.send.assigned());
+    /// A joined subflow whose first data are acknowledged without a DATA_ACK does not bring options through (RFC 8684, section
+    /// 3.7).
+    fn reset_if_data_acks_are_missing(
+        &mut self,
+        which: usize,
+        segment: &Segment,
+        arrival: Arrival,
+    ) {
+        let path = &mut self.paths[which];
+        path.has_data_ack |= segment.options.mptcp.iter().any(has_data_ack);
+        let is_joined = path.signals.join == Join::Done;
+        let has_data_acked = arrival.acked && path.subflow.counters().acked_bytes > 0;
+        if is_joined && has_data_acked && !path.has_data_ack {
+            path.reset(ResetReason::MIDDLEBOX);
+        }
+    }
+
+    /// The next new data say that everything from a byte on, perhaps one that was sent before, is plain TCP.
+    fn owe_infinite_mapping(&mut self, which: usize, back_to: u64) {
+        self.paths[which].signals.infinite = Some(InfiniteMapping {
+            said_at: self.send.assigned(),
+            back_to,
+        });
         self.session.owes_infinite_mapping = true;
     }
 
@@ -324,19 +362,20 @@ impl Connection {
     }
 
     fn take_dss(&mut self, now: Nanos, which: usize, dss: &Dss) {
-        if dss.data_ack.is_none() && dss.mapping.is_none() {
+        let (data_ack, mapping) = (dss.data_ack(), dss.mapping());
+        if data_ack.is_none() && mapping.is_none() {
             return;
         }
         self.session.has_seen_dss = true;
         self.note_fully_established(now);
-        if let Some(number) = dss.data_ack {
+        if let Some(number) = data_ack {
             let offset = self.session.offset(number, self.send.acked());
             if let Some(offset) = offset {
                 self.take_data_ack(which, offset);
             }
         }
-        if let Some(mapping) = dss.mapping {
-            self.take_mapping(which, &mapping, dss.data_fin);
+        if let Some(mapping) = mapping {
+            self.take_mapping(which, &mapping, dss.data_fin());
         }
     }
 
@@ -344,7 +383,8 @@ impl Connection {
     pub(super) fn note_fully_established(&mut self, now: Nanos) {
         if !self.session.is_fully_established {
             self.session.is_fully_established = true;
-            self.manage(now, &pm::Event::Established);
+            self.established_at = Some(now);
+            self.start_subflows_if_due(now);
         }
     }
 
@@ -399,70 +439,114 @@ impl Connection {
         }
     }
 
+    /// A mapping has a checksum if, and only if, that was agreed on (RFC 8684, section 3.3).
     fn add_mapping(&mut self, which: usize, mapping: &Mapping, data_fin: bool) {
         let Some(offset) = self.session.remote_offset(mapping.data_seq) else {
             return;
         };
-        let len = u32::from(mapping.len) - u32::from(data_fin);
-        if data_fin {
-            self.session.fins.end_remote(offset + u64::from(len));
-            // What was received is known again only with the answer.
-            self.paths[which].subflow.send_ack();
-        }
-        if len == 0 {
-            return;
-        }
         let path = &mut self.paths[which];
-        if self.session.uses_checksums && mapping.checksum.is_none() {
-            path.reset(ResetReason::MIDDLEBOX);
+        if self.session.uses_checksums != mapping.checksum.is_some() {
+            path.reset(ResetReason::MPTCP_ERROR);
             return;
         }
+        let Some(position) = path.mappings.position_of(mapping.subflow_seq) else {
+            return;
+        };
         let data_seq = self.session.remote_data_seq(offset).unwrap_or_default();
-        let checksum = mapping.checksum.filter(|_| self.session.uses_checksums);
-        path.mappings.add(ReceivedMapping {
-            position: path.mappings.position_of(mapping.subflow_seq),
+        let len = u32::from(mapping.len) - u32::from(data_fin);
+        let received = ReceivedMapping {
+            position,
             offset,
             len,
-            checksum: checksum.map(|value| MappedChecksum {
+            checksum: mapping.checksum.map(|value| MappedChecksum {
                 data_seq,
                 subflow_seq: mapping.subflow_seq,
                 len: mapping.len,
                 value,
             }),
             is_infinite: false,
-        });
+        };
+        if len > 0 {
+            path.mappings.add(received);
+        }
+        if data_fin {
+            self.take_data_fin(which, &received);
+        }
+    }
+
+    /// A DATA_FIN counts at once, or, behind data, with the checksum that covers both.
+    fn take_data_fin(&mut self, which: usize, mapping: &ReceivedMapping) {
+        // What was received is known again only with the answer.
+        self.paths[which].subflow.send_ack();
+        match mapping.checksum {
+            Some(_) if mapping.len > 0 => {}
+            Some(checksum) if !checksum.is_right(&Payload::EMPTY) => {
+                let (offset, payload) = (mapping.offset, Payload::EMPTY);
+                self.outlives(which, MappingError::Checksum { offset, payload });
+            }
+            _ => {
+                let end = mapping.offset + u64::from(mapping.len);
+                self.session.fins.end_remote(end);
+            }
+        }
     }
 
     /// From here on the peer speaks plain TCP, which it may only with one subflow (RFC 8684, section 3.7).
     fn take_infinite_mapping(&mut self, which: usize) {
-        if self.may_fall_back() {
+        if self.may_fall_back(which) {
             self.fall_back();
         } else {
             self.paths[which].reset(ResetReason::MPTCP_ERROR);
         }
     }
 
-    /// What we sent did not arrive as it was.
+    /// What we sent did not arrive as it was. MP_FAIL goes back, and both sides go on as plain TCP, the data that are not known
+    /// to have arrived among it (RFC 8684, section 3.7).
     fn take_fail(&mut self, which: usize) {
-        if self.may_fall_back() && self.sends_in_order(which) {
-            self.owe_infinite_mapping(which);
-            self.fall_back();
-        } else {
+        if !self.may_fall_back(which) {
             self.paths[which].reset(ResetReason::MIDDLEBOX);
+            return;
+        }
+        self.owe_infinite_mapping(which, self.send.acked());
+        self.fall_back();
+        self.session.answers_fail = true;
+        self.answer_fail(which);
+    }
+
+    fn answer_fail(&mut self, which: usize) {
+        let path = &mut self.paths[which];
+        path.signals.failed_from = self.session.remote_data_seq(self.receive.next());
+        path.subflow.send_ack();
+    }
+
+    /// After a fallback for a wrong checksum nothing more is said than MP_FAIL: by who found it until there is an answer, and by
+    /// the other in answer.
+    fn take_farewell(&mut self, which: usize, segment: &Segment) {
+        for option in &segment.options.mptcp {
+            let is_fail = matches!(option, MptcpOption::Fail { .. });
+            match option {
+                _ if is_fail && self.session.answers_fail => self.answer_fail(which),
+                MptcpOption::Fail { .. } => self.paths[which].signals.failed_from = None,
+                MptcpOption::Dss(dss) if dss.mapping().is_some_and(|mapping| mapping.len == 0) => {
+                    self.paths[which].signals.failed_from = None;
+                }
+                _ => {}
+            }
         }
     }
 
     /// Brings what arrived on a path to its place in the stream.
-    fn read_path(&mut self, which: usize) {
+    fn read_path(&mut self, now: Nanos, which: usize) {
         if self.session.mode == Mode::Negotiating {
             return;
         }
         let before = self.receive.next();
-        while let Some((_, payload)) = self.paths[which].subflow.read() {
-            if !self.place(which, payload) {
-                break;
-            }
+        // A mapping may have come for what arrived before it.
+        let mut lives = self.place(which, Payload::EMPTY);
+        while lives && let Some(payload) = self.paths[which].subflow.read() {
+            lives = self.place(which, payload);
         }
+        self.watch_unmapped(now, which);
         self.session.receive_next = self.receive.next();
         if self.receive.next() > before {
             self.events.push_back(Event::Readable);
@@ -471,43 +555,79 @@ impl Connection {
 
     /// Brings bytes of a path to their places; whether the path outlives it.
     fn place(&mut self, which: usize, mut payload: Payload) -> bool {
-        // Its memory is kept from one segment to the next.
-        let mut placed = std::mem::take(&mut self.placed);
-        let mut lives = true;
-        while lives && !payload.is_empty() {
-            let outcome = self.paths[which].mappings.place(&mut payload, &mut placed);
-            for mapped in placed.drain(..) {
-                self.insert(&mapped);
-            }
-            lives = match outcome {
-                Ok(()) => true,
+        loop {
+            let lives = match self.paths[which].mappings.place(&mut payload) {
+                Ok(mapped) => {
+                    mapped.iter().for_each(|mapped| self.insert(mapped));
+                    true
+                }
                 Err(error) => self.outlives(which, error),
             };
+            if !lives || payload.is_empty() {
+                return lives;
+            }
         }
-        self.placed = placed;
-        lives
+    }
+
+    /// Data may wait for their mapping for a retransmission timeout, and up to a receive window of them; less than a full-sized
+    /// segment of it is none, as the peer may not use that (RFC 8684, sections 3.3.1 and 3.7).
+    fn watch_unmapped(&mut self, now: Nanos, which: usize) {
+        let segment_bytes = u64::from(self.config.subflow.mss_bytes);
+        let window = self.receive.window_bytes();
+        let path = &mut self.paths[which];
+        let bytes = u64::from(path.mappings.unmapped_bytes());
+        if bytes == 0 {
+            path.unmapped_until = None;
+        } else if bytes + segment_bytes > window {
+            path.reset(ResetReason::MIDDLEBOX);
+        } else {
+            let until = now + path.subflow.rto();
+            path.unmapped_until.get_or_insert(until);
+        }
+    }
+
+    fn insert_plain(&mut self, offset: u64, payload: Payload) {
+        self.insert(&Mapped {
+            offset,
+            payload,
+            ends_stream: false,
+        });
+    }
+
+    /// A mapping that has not come is lost.
+    pub(super) fn handle_unmapped_timeouts(&mut self, now: Nanos) {
+        for path in &mut self.paths {
+            if path.unmapped_until.take_if(|at| *at <= now).is_some() {
+                path.reset(ResetReason::MIDDLEBOX);
+            }
+        }
     }
 
     fn insert(&mut self, mapped: &Mapped) {
         let inserted = self.receive.insert(mapped.offset, &mapped.payload);
         self.counters.duplicate_bytes += inserted.duplicate_bytes;
         self.counters.refused_bytes += inserted.refused_bytes;
+        if mapped.ends_stream {
+            let end = mapped.offset + u64::from(mapped.payload.len());
+            self.session.fins.end_remote(end);
+        }
     }
 
     /// Resets the path, or goes on as plain TCP after a wrong checksum: that is for the only path, as long as nothing is missing
     /// before the mapping (RFC 8684, section 3.7).
     fn outlives(&mut self, which: usize, error: MappingError) -> bool {
         let MappingError::Checksum { offset, payload } = error else {
-            self.paths[which].reset(ResetReason::MPTCP_ERROR);
+            self.paths[which].reset(ResetReason::MIDDLEBOX);
             return false;
         };
         self.counters.failed_checksums += 1;
         self.paths[which].signals.failed_from = self.session.remote_data_seq(offset);
-        if !self.may_fall_back() || offset != self.receive.next() {
+        if !self.may_fall_back(which) || offset != self.receive.next() {
             self.paths[which].reset(ResetReason::MIDDLEBOX);
             return false;
         }
-        self.insert(&Mapped { offset, payload });
+        self.insert_plain(offset, payload);
+        self.owe_infinite_mapping(which, self.send.acked());
         self.fall_back();
         self.paths[which].subflow.send_ack();
         true
@@ -535,8 +655,18 @@ impl Connection {
             self.acknowledge_plain(which);
         }
         self.note_timeouts(now, which);
-        let path = &self.paths[which];
+        let path = &mut self.paths[which];
+        if self.session.mode == Mode::Multipath {
+            path.say_why_it_timed_out();
+        }
         self.windows[which].is_usable = path.is_healthy();
+        let paths = self.paths.iter().zip(&self.windows);
+        let buffers = paths.map(|(path, window)| path.subflow.buffer_bytes(window));
+        if self.send.grow(buffers) {
+            self.events.push_back(Event::Writable);
+        }
+        self.retire_paths(now);
+        self.start_subflows_if_due(now);
         self.advance_close(now);
     }
 
@@ -544,7 +674,7 @@ impl Connection {
     fn acknowledge_plain(&mut self, which: usize) {
         let subflow = &self.paths[which].subflow;
         let oldest = subflow.unacked().chain(subflow.queued()).next();
-        let acked = oldest.map_or(self.send.assigned(), |chunk| chunk.offset);
+        let acked = oldest.map_or(self.send.assigned(), |range| range.start);
         self.send_edge = self
             .send_edge
             .max(acked + u64::from(subflow.send_window_bytes()));
@@ -555,6 +685,10 @@ impl Connection {
 /// MP_CAPABLE is ignored with flag B set, and unless its flags name the one algorithm there is (RFC 8684, section 3.1).
 fn is_understood(flags: u8) -> bool {
     flags & Capable::EXTENSIBILITY == 0 && flags & Capable::HMAC_SHA256 != 0
+}
+
+fn has_data_ack(option: &MptcpOption) -> bool {
+    matches!(option, MptcpOption::Dss(dss) if dss.data_ack().is_some())
 }
 
 fn capable_of(segment: &Segment) -> Option<Capable> {

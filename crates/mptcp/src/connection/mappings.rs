@@ -6,7 +6,8 @@ use crate::payload::Payload;
 use crate::seq::DataSeq;
 use crate::wire::checksum::Sum;
 
-/// How many mappings may wait for their data. A peer needs no more than one for each segment of a window.
+/// How many mappings may wait for their data, and how many segments for a mapping. A peer needs no more than one mapping for
+/// each segment of a window.
 const MAX_WAITING: usize = 8192;
 
 /// A mapping that the peer sent, in offsets of the stream.
@@ -46,12 +47,16 @@ pub(super) struct Mappings {
     waiting: VecDeque<ReceivedMapping>,
     /// Bytes of the first mapping that wait for the rest, as its checksum is over all of it.
     held: Payload,
+    /// Bytes from `position` on that wait for a mapping.
+    unmapped: Payload,
+    /// How many segments brought them.
+    unmapped_segments: usize,
 }
 
 /// What a mapping does not allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MappingError {
-    /// Bytes came that no mapping covers.
+    /// Bytes came that no mapping covers, but one that starts behind them, or too many.
     Missing,
     /// The checksum over a mapping is wrong.
     Checksum {
@@ -67,20 +72,30 @@ pub(super) enum MappingError {
 pub(super) struct Mapped {
     pub(super) offset: u64,
     pub(super) payload: Payload,
+    /// Whether the checksum has proved a DATA_FIN behind them.
+    pub(super) ends_stream: bool,
 }
 
 impl Mappings {
     pub(super) fn new() -> Self {
         Self {
             position: 1,
-            waiting: VecDeque::new(),
+            waiting: VecDeque::with_capacity(1),
             held: Payload::EMPTY,
+            unmapped: Payload::EMPTY,
+            unmapped_segments: 0,
         }
     }
 
-    /// The position with that relative number, which wraps, near the next byte.
-    pub(super) fn position_of(&self, subflow_seq: u32) -> u64 {
-        DataSeq(self.position).expand(subflow_seq).0
+    /// Bytes that wait for a mapping.
+    pub(super) fn unmapped_bytes(&self) -> u32 {
+        self.unmapped.len()
+    }
+
+    /// The position with that relative number, which wraps, near the next byte; nothing if it lies before the first.
+    pub(super) fn position_of(&self, subflow_seq: u32) -> Option<u64> {
+        let position = DataSeq(self.position).expand(subflow_seq);
+        u64::try_from(position.distance_from(DataSeq(0))).ok()
     }
 
     /// Everything from the next byte on belongs to the stream from `offset` on, as in plain TCP.
@@ -101,6 +116,9 @@ impl Mappings {
             return;
         }
         let start = mapping.position;
+        if start >= self.position {
+            self.forget_past();
+        }
         let index = self.waiting.partition_point(|known| known.position < start);
         let previous = index.checked_sub(1).map(|previous| self.waiting[previous]);
         let next = self.waiting.get(index);
@@ -111,27 +129,51 @@ impl Mappings {
         }
     }
 
-    /// Takes the next bytes of the subflow and gives those that can be placed. An error leaves what follows it in `payload`.
-    pub(super) fn place(
-        &mut self,
-        payload: &mut Payload,
-        placed: &mut Vec<Mapped>,
-    ) -> Result<(), MappingError> {
-        while !payload.is_empty() {
-            self.forget_past();
-            let first = self.waiting.front().copied();
-            let mapping = first
-                .filter(|mapping| mapping.covers(self.position))
-                .ok_or(MappingError::Missing)?;
-            let len = match mapping.is_infinite {
-                true => payload.len(),
-                false => u64::from(payload.len()).min(mapping.end() - self.position) as u32,
-            };
-            let part = payload.slice(0..len);
-            *payload = payload.slice(len..payload.len());
-            self.take(mapping, part, placed)?;
+    /// Takes the next bytes of the subflow from the front of `payload`, up to the end of their mapping, and gives what can be
+    /// placed; to be called until `payload` is empty. A mapping may come after its bytes, as long as no later one does (section
+    /// 3.3.1).
+    pub(super) fn place(&mut self, payload: &mut Payload) -> Result<Option<Mapped>, MappingError> {
+        if !self.unmapped.is_empty() {
+            let next = std::mem::replace(payload, std::mem::take(&mut self.unmapped));
+            payload.append(next);
         }
-        Ok(())
+        if payload.is_empty() {
+            return Ok(None);
+        }
+        self.forget_past();
+        let end = self.position + u64::from(payload.len());
+        match self.waiting.front().copied() {
+            Some(mapping) if mapping.covers(self.position) => {
+                let part = self.part_of(&mapping, payload);
+                self.take(mapping, part)
+            }
+            Some(mapping) if mapping.position < end => Err(MappingError::Missing),
+            _ => self.keep_unmapped(std::mem::take(payload)),
+        }
+    }
+
+    fn keep_unmapped(&mut self, payload: Payload) -> Result<Option<Mapped>, MappingError> {
+        self.unmapped = payload;
+        self.unmapped_segments += 1;
+        match self.unmapped_segments > MAX_WAITING {
+            true => Err(MappingError::Missing),
+            false => Ok(None),
+        }
+    }
+
+    /// Cuts off what a mapping covers.
+    fn part_of(&mut self, mapping: &ReceivedMapping, payload: &mut Payload) -> Payload {
+        let len = match mapping.is_infinite {
+            true => payload.len(),
+            false => u64::from(payload.len()).min(mapping.end() - self.position) as u32,
+        };
+        if len == payload.len() {
+            self.unmapped_segments = 0;
+            return std::mem::take(payload);
+        }
+        let part = payload.slice(0..len);
+        payload.cut_front(len);
+        part
     }
 
     /// Takes out the bytes that wait for the rest of their mapping.
@@ -152,24 +194,29 @@ impl Mappings {
         &mut self,
         mapping: ReceivedMapping,
         payload: Payload,
-        placed: &mut Vec<Mapped>,
-    ) -> Result<(), MappingError> {
+    ) -> Result<Option<Mapped>, MappingError> {
         let into = self.position - mapping.position;
         self.position += u64::from(payload.len());
         let Some(checksum) = mapping.checksum else {
             let offset = mapping.offset + into;
-            placed.push(Mapped { offset, payload });
-            return Ok(());
+            return Ok(Some(Mapped {
+                offset,
+                payload,
+                ends_stream: false,
+            }));
         };
         self.held.append(payload);
         if self.held.len() < mapping.len {
-            return Ok(());
+            return Ok(None);
         }
         let payload = std::mem::take(&mut self.held);
         let offset = mapping.offset;
         if checksum.is_right(&payload) {
-            placed.push(Mapped { offset, payload });
-            Ok(())
+            Ok(Some(Mapped {
+                offset,
+                payload,
+                ends_stream: u32::from(checksum.len) > mapping.len,
+            }))
         } else {
             Err(MappingError::Checksum { offset, payload })
         }
@@ -187,7 +234,8 @@ impl ReceivedMapping {
 }
 
 impl MappedChecksum {
-    fn is_right(&self, payload: &Payload) -> bool {
+    /// Whether it is that of these bytes.
+    pub(super) fn is_right(&self, payload: &Payload) -> bool {
         let mut sum = Sum::of_mapping(self.data_seq, self.subflow_seq, self.len);
         sum.add_payload(payload);
         sum.checksum() == self.value
@@ -214,26 +262,34 @@ mod tests {
         mappings.add(mapping(11, 500, 10));
         mappings.add(mapping(1, 100, 10));
         mappings.add(mapping(5, 900, 10));
-        let mut placed = Vec::new();
         let stream = Payload::stream(1, 0, 20);
-        mappings
-            .place(&mut stream.slice(0..15), &mut placed)
-            .unwrap();
-        mappings
-            .place(&mut stream.slice(15..20), &mut placed)
-            .unwrap();
-        let places: Vec<_> = placed
-            .iter()
-            .map(|mapped| (mapped.offset, mapped.payload.len()))
-            .collect();
+        let (mut first, mut last) = (stream.slice(0..15), stream.slice(15..20));
+        let mut place = |payload: &mut Payload| {
+            let mapped = mappings.place(payload).unwrap().expect("it is not summed");
+            (mapped.offset, mapped.payload.len())
+        };
+        let places = [place(&mut first), place(&mut first), place(&mut last)];
         assert_eq!(
             places,
             [(100, 10), (500, 5), (505, 5)],
             "what contradicts is ignored"
         );
-        let error = mappings
-            .place(&mut stream.clone(), &mut placed)
-            .unwrap_err();
+    }
+
+    #[test]
+    fn bytes_wait_for_their_mapping_until_a_later_one_comes() {
+        let mut mappings = Mappings::new();
+        let stream = Payload::stream(1, 0, 30);
+        assert_eq!(mappings.place(&mut stream.slice(0..10)), Ok(None));
+        assert_eq!(mappings.unmapped_bytes(), 10);
+        mappings.add(mapping(1, 100, 10));
+        let mut next = stream.slice(10..20);
+        let placed = mappings.place(&mut next).unwrap();
+        assert_eq!(placed.map(|mapped| mapped.offset), Some(100));
+        assert_eq!(mappings.place(&mut next), Ok(None));
+        assert_eq!(mappings.unmapped_bytes(), 10);
+        mappings.add(mapping(21, 300, 10));
+        let error = mappings.place(&mut stream.slice(20..30)).unwrap_err();
         assert_eq!(error, MappingError::Missing);
     }
 
@@ -241,20 +297,19 @@ mod tests {
     fn positions_go_on_where_relative_numbers_wrap() {
         let mut mappings = Mappings::new();
         mappings.position = (1 << 32) - 5;
-        assert_eq!(mappings.position_of(3), (1 << 32) + 3);
-        assert_eq!(mappings.position_of(u32::MAX), (1 << 32) - 1);
+        assert_eq!(mappings.position_of(3), Some((1 << 32) + 3));
+        assert_eq!(mappings.position_of(u32::MAX), Some((1 << 32) - 1));
+        assert_eq!(Mappings::new().position_of(u32::MAX), None);
     }
 
     #[test]
     fn an_infinite_mapping_has_no_end() {
         let mut mappings = Mappings::new();
         mappings.map_infinitely(7);
-        let mut placed = Vec::new();
-        for _ in 0..3 {
-            mappings
-                .place(&mut Payload::stream(1, 0, 1000), &mut placed)
-                .unwrap();
+        let payload = Payload::stream(1, 0, 1000);
+        for offset in [7, 1007, 2007] {
+            let placed = mappings.place(&mut payload.clone()).unwrap();
+            assert_eq!(placed.expect("it is not summed").offset, offset);
         }
-        assert_eq!(placed[2].offset, 2007);
     }
 }

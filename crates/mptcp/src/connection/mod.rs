@@ -27,9 +27,10 @@
 //! what to do then is up to the scheduler, which is asked for each reason anew ([`crate::sched::Reason`]).
 //!
 //! # The files
-//! - `session`: keys, numbers and the options that say them; `path`: a subflow and its state; `fin`: the ends of the streams.
+//! - `session`: keys, numbers and the options that say them; `start`: from which addresses; `path`: a subflow and its state; `fin`: the ends of the streams.
 //! - `input`: what options of the peer do; `sending`: which path carries what; `reinjection`: what has to go out again;
-//!   `addresses`: announcing, removing and joining; `closing`: from the last byte to nothing.
+//!   `addresses`: announcing, removing and joining; `retirement`: subflows that go while others stay; `closing`: from the
+//!   last byte to nothing.
 //! - `send_buffer`, `receive_buffer`, `mappings`: the bytes.
 //!
 //! # The order of calls
@@ -46,22 +47,25 @@ pub mod keys;
 mod mappings;
 mod path;
 mod receive_buffer;
+mod receive_tuning;
 mod reinjection;
+mod retirement;
 mod send_buffer;
 mod sending;
 mod session;
+mod start;
 mod telemetry;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use rand_core::Rng;
 
 use addresses::Announcements;
 pub use addresses::JoinRequest;
-pub use config::{Algorithms, Config, Fallback};
+pub use config::{Algorithms, Buffer, Config, Fallback, SubflowStart};
 pub use event::Event;
 use keys::Nonces;
-use mappings::Mapped;
 use path::{Join, Path};
 use receive_buffer::ReceiveBuffer;
 use reinjection::Reinjections;
@@ -69,6 +73,8 @@ use send_buffer::SendBuffer;
 pub use sending::Transmit;
 pub use session::Mode;
 use session::Session;
+pub use start::Start;
+use start::Way;
 pub use telemetry::{Counters, SubflowState};
 
 use crate::cc::{CongestionControl, Window};
@@ -78,15 +84,17 @@ use crate::sched::{Scheduler, SubflowView};
 use crate::seq::SeqNr;
 use crate::subflow::{CloseReason, Control, Subflow};
 use crate::time::Nanos;
-use crate::wire::{AddressId, Join as JoinOption, Key, Segment, Token};
+use crate::wire::{AddressId, Join as JoinOption, Key, ResetReason, Segment, Token};
 
 /// A connection.
 #[derive(Debug)]
 pub struct Connection {
-    config: Config,
+    config: Arc<Config>,
     session: Session,
     /// The ends of the first subflow.
     initial: FourTuple,
+    /// Other ways to start, until one is answered.
+    ways: Vec<Way>,
     paths: Vec<Path>,
     /// One for each of `paths`.
     windows: Vec<Window>,
@@ -99,8 +107,6 @@ pub struct Connection {
     /// The first byte beyond what the peer's window takes.
     send_edge: u64,
     receive: ReceiveBuffer,
-    /// What a segment brings, on its way to `receive`; empty otherwise, and kept for its memory.
-    placed: Vec<Mapped>,
     reinjections: Reinjections,
     announcements: Announcements,
     join_requests: VecDeque<JoinRequest>,
@@ -109,6 +115,10 @@ pub struct Connection {
     /// The application has written its last byte.
     is_ending: bool,
     has_told_finish: bool,
+    /// When both sides knew the keys.
+    established_at: Option<Nanos>,
+    /// Whether the path manager has heard of that.
+    has_subflow_start: bool,
     /// When a connection without subflows ends.
     abandoned_at: Option<Nanos>,
     /// When subflows that are still open after both streams have ended are given up.
@@ -125,74 +135,76 @@ impl Connection {
     /// Opens a connection: the first segment is a SYN.
     pub fn open(
         now: Nanos,
-        config: Config,
+        config: Arc<Config>,
         algorithms: Algorithms,
         four: FourTuple,
         key: Key,
         rng: &mut dyn Rng,
     ) -> Self {
         let mut connection = Self::new(config, algorithms, Role::Opener, four, key);
-        let iss = SeqNr(rng.next_u32());
-        let subflow = Subflow::connect(
-            now,
-            connection.config.subflow.clone(),
-            four.local.port(),
-            four.remote.port(),
-            iss,
-        );
-        connection.add_path(now, four, (0, 0), subflow, Join::Initial);
+        connection.start_on(now, four, SeqNr(rng.next_u32()));
         connection
     }
 
-    /// Answers a SYN: the first segment is a SYN/ACK.
+    /// Answers a SYN: the first segment is a SYN/ACK, with `iss` as its number.
     pub fn accept(
         now: Nanos,
-        config: Config,
+        config: Arc<Config>,
         algorithms: Algorithms,
         four: FourTuple,
         syn: &Segment,
         key: Key,
-        rng: &mut dyn Rng,
+        iss: SeqNr,
     ) -> Self {
         let mut connection = Self::new(config, algorithms, Role::Acceptor, four, key);
         connection.take_syn(syn);
-        let iss = SeqNr(rng.next_u32());
-        let subflow = Subflow::accept(now, connection.config.subflow.clone(), syn, iss);
+        let subflow = Subflow::accept(now, Arc::clone(&connection.config.subflow), syn, iss);
         connection.add_path(now, four, (0, 0), subflow, Join::Initial);
         connection
     }
 
+    /// Takes the SYN/ACK as sent before, nobody knows when.
+    pub(crate) fn assume_answered(&mut self, now: Nanos) {
+        let _syn_ack = self.poll_transmit(now);
+        self.paths
+            .iter_mut()
+            .for_each(|path| path.subflow.distrust_handshake());
+    }
+
     fn new(
-        config: Config,
+        config: Arc<Config>,
         algorithms: Algorithms,
         role: Role,
         initial: FourTuple,
         key: Key,
     ) -> Self {
-        let mut session = Session::new(role, key, config.uses_checksums, config.max_capable_syns);
+        let mut session = Session::new(role, key, &config);
         if !config.is_multipath {
             session.mode = Mode::Plain;
         }
         Self {
             session,
             initial,
+            ways: Vec::new(),
             paths: Vec::new(),
             windows: Vec::new(),
             congestion_control: algorithms.congestion_control,
             scheduler: algorithms.scheduler,
             path_manager: algorithms.path_manager,
             views: Vec::new(),
-            send: SendBuffer::new(config.send_buffer_bytes),
+            send: SendBuffer::new(config.send_buffer),
             send_edge: 0,
-            receive: ReceiveBuffer::new(config.receive_buffer_bytes),
-            placed: Vec::new(),
+            receive: ReceiveBuffer::new(config.receive_buffer),
             reinjections: Reinjections::default(),
             announcements: Announcements::default(),
             join_requests: VecDeque::new(),
-            events: VecDeque::new(),
+            // Nearly always there is one at a time.
+            events: VecDeque::with_capacity(1),
             counters: Counters::default(),
             is_ending: false,
             has_told_finish: false,
+            established_at: None,
+            has_subflow_start: false,
             abandoned_at: None,
             lingers_until: None,
             closed: None,
@@ -210,7 +222,7 @@ impl Connection {
             return;
         };
         let four = request.four(local_port);
-        let config = self.config.subflow.clone();
+        let config = Arc::clone(&self.config.subflow);
         let iss = SeqNr(rng.next_u32());
         let subflow = Subflow::connect(now, config, local_port, four.remote.port(), iss);
         let join = Join::Opening {
@@ -224,10 +236,13 @@ impl Connection {
         self.add_path(now, four, (request.local_id, 0), subflow, join);
         let path = self.paths.last_mut().expect("just added");
         path.signals.is_backup_local = request.backup;
-        path.via = request.via.clone();
+        path.via = (!request.via.is_empty()).then(|| Box::new(request.via.clone()));
     }
 
-    /// Answers a SYN with MP_JOIN whose token is ours; false if no more subflows are taken, and a reset has to answer.
+    /// Answers a SYN with MP_JOIN whose token is ours.
+    ///
+    /// # Errors
+    /// It is refused; a reset with this reason has to answer.
     pub fn accept_join(
         &mut self,
         now: Nanos,
@@ -235,7 +250,7 @@ impl Connection {
         local_id: AddressId,
         syn: &Segment,
         rng: &mut dyn Rng,
-    ) -> bool {
+    ) -> Result<(), u8> {
         let Some(JoinOption::Syn {
             backup,
             address_id,
@@ -243,16 +258,22 @@ impl Connection {
             ..
         }) = join_of(syn)
         else {
-            return false;
+            return Err(ResetReason::MPTCP_ERROR);
         };
-        if !self.takes_more_paths() {
-            return false;
+        if self.session.mode != Mode::Multipath || self.closed.is_some() {
+            return Err(ResetReason::MPTCP_ERROR);
+        }
+        if !self.takes_more_paths() || self.half_open_joins() >= self.config.max_half_open_joins {
+            return Err(ResetReason::LACK_OF_RESOURCES);
+        }
+        if !self.config.allows_joins_to_initial && four.local == self.initial.local {
+            return Err(ResetReason::PROHIBITED);
         }
         // The address of the initial subflow has ID 0 (RFC 8684, section 3.2).
         let is_initial = four.local.ip() == self.initial.local.ip();
         let local_id = if is_initial { 0 } else { local_id };
         let iss = SeqNr(rng.next_u32());
-        let subflow = Subflow::accept(now, self.config.subflow.clone(), syn, iss);
+        let subflow = Subflow::accept(now, Arc::clone(&self.config.subflow), syn, iss);
         let join = Join::Accepting {
             address_id: local_id,
             nonces: Nonces {
@@ -263,7 +284,13 @@ impl Connection {
         self.add_path(now, four, (local_id, address_id), subflow, join);
         let path = self.paths.last_mut().expect("just added");
         path.is_backup_remote = backup;
-        true
+        Ok(())
+    }
+
+    /// Joins whose peer has not yet proved that it knows the keys.
+    fn half_open_joins(&self) -> usize {
+        let is_half_open = |path: &&Path| matches!(path.signals.join, Join::Accepting { .. });
+        self.paths.iter().filter(is_half_open).count()
     }
 
     fn takes_more_paths(&self) -> bool {
@@ -282,6 +309,9 @@ impl Connection {
         let mut window = subflow.initial_window();
         window.is_usable = false;
         subflow.reserve_options(self.session.reserved_bytes(), &mut window);
+        // There are few, and a vector would make room for four at once.
+        self.windows.reserve_exact(1);
+        self.paths.reserve_exact(1);
         self.windows.push(window);
         self.paths
             .push(Path::new(self.next_path_id, four, ids, subflow, join));
@@ -316,7 +346,7 @@ impl Connection {
 
     /// A window that was closed, or nearly, is told at once when it has opened (RFC 9293, section 3.8.6.2.2).
     fn tell_window_opened(&mut self, before_bytes: u64) {
-        let quarter = self.config.receive_buffer_bytes / 4;
+        let quarter = self.receive.capacity_bytes() / 4;
         if before_bytes < quarter && self.receive.window_bytes() >= quarter {
             for path in self.paths.iter_mut().filter(|path| path.can_send()) {
                 path.subflow.send_ack();
@@ -329,9 +359,17 @@ impl Connection {
         self.events.pop_front()
     }
 
-    /// A subflow to be opened: answer with [`Connection::join`], from a port that is free.
+    /// A subflow to be opened: answer with [`Connection::join`], from a port that is free. There is none before the peer has
+    /// answered with a DSS (RFC 8684, section 3.1), or before [`Config::subflow_start`].
     pub fn poll_join(&mut self) -> Option<JoinRequest> {
-        self.join_requests.pop_front()
+        if !self.has_subflow_start {
+            return None;
+        }
+        let request = self.join_requests.pop_front();
+        if self.join_requests.is_empty() {
+            self.join_requests = VecDeque::new();
+        }
+        request
     }
 
     /// When [`Connection::handle_timeout`] is to be called.
@@ -343,6 +381,7 @@ impl Connection {
         let own = [
             self.abandoned_at,
             self.lingers_until,
+            self.subflow_start_at(),
             self.path_manager.poll_timeout(),
             self.announcements.poll_timeout(),
             self.paths.iter().filter_map(Path::poll_timeout).min(),
@@ -371,8 +410,14 @@ impl Connection {
             self.path_manager.handle_timeout(now, &mut commands);
             self.carry_out(now, &commands);
         }
+        self.start_subflows_if_due(now);
         self.repeat_announcements(now);
         self.repeat_join_acks(now);
+        self.handle_unmapped_timeouts(now);
+        self.handle_retirement_timeouts(now);
+        self.paths
+            .iter_mut()
+            .for_each(|path| path.resume_signals(now));
         self.handle_reinjection_timeout(now);
         if self.abandoned_at.is_some_and(|at| at <= now) {
             self.reset_all_paths();
@@ -403,6 +448,11 @@ impl Connection {
         self.session.is_fully_established
     }
 
+    /// The ends of the first subflow.
+    pub fn initial(&self) -> FourTuple {
+        self.initial
+    }
+
     /// What the peer calls this connection in MP_JOIN.
     pub fn local_token(&self) -> Token {
         self.session.local_token()
@@ -411,16 +461,6 @@ impl Connection {
     /// Why it ended, once it has.
     pub fn closed(&self) -> Option<CloseReason> {
         self.closed
-    }
-
-    /// How many subflows it has.
-    pub fn subflow_count(&self) -> usize {
-        self.paths.len()
-    }
-
-    /// Whether one of its subflows has these ends.
-    pub fn has_subflow(&self, four: FourTuple) -> bool {
-        self.paths.iter().any(|path| path.four == four)
     }
 }
 

@@ -4,16 +4,21 @@ use std::collections::VecDeque;
 
 use super::keys::Nonces;
 use super::mappings::Mappings;
+use super::retirement::Suspicion;
 use crate::failure::StaleDetector;
 use crate::pm::FourTuple;
 use crate::sched::Range;
 use crate::seq::DataSeq;
-use crate::subflow::{Chunk, State, Subflow};
+use crate::subflow::{CloseReason, State, Subflow};
 use crate::time::{Nanos, SECOND};
 use crate::wire::{AddressId, Hops, MptcpOption, ResetReason, Token};
 
 /// The longest wait for the fourth packet of a join; what would take longer is given up.
 const LONGEST_JOIN_WAIT: Nanos = 60 * SECOND;
+
+/// Duplicate acknowledgments in a row that only say an option; a third could be taken for the sign of a loss (RFC 8684, section
+/// 3).
+const MAX_SIGNALS_IN_A_ROW: u32 = 2;
 
 /// How far the handshake of MP_JOIN is (RFC 8684, section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +51,16 @@ pub(super) enum Join {
 #[derive(Debug)]
 pub(super) struct PathSignals {
     pub(super) join: Join,
+    /// SYNs that were sent with MP_CAPABLE, or would have been.
+    pub(super) capable_syns: u32,
     /// Whether we asked the peer not to send here while others do.
     pub(super) is_backup_local: bool,
     /// Options for the next acknowledgments, one in each.
     pub(super) pending: VecDeque<MptcpOption>,
+    /// Acknowledgments with one of them since data came.
+    pub(super) said_in_a_row: u32,
+    /// When more of them may follow, if as many as may be were said.
+    pub(super) resume_at: Option<Nanos>,
     /// The next acknowledgment has the DATA_FIN.
     pub(super) says_fin: bool,
     /// A reset is a MP_FASTCLOSE.
@@ -58,8 +69,17 @@ pub(super) struct PathSignals {
     pub(super) reset_reason: Option<ResetReason>,
     /// MP_FAIL is to be said, with this number.
     pub(super) failed_from: Option<DataSeq>,
-    /// Plain TCP begins at this byte of our stream.
-    pub(super) infinite_from: Option<u64>,
+    /// Plain TCP begins.
+    pub(super) infinite: Option<InfiniteMapping>,
+}
+
+/// The mapping that turns a stream into plain TCP (RFC 8684, section 3.7), in offsets of our stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct InfiniteMapping {
+    /// The first new byte: the mapping goes with it.
+    pub(super) said_at: u64,
+    /// The byte from which it holds.
+    pub(super) back_to: u64,
 }
 
 /// A subflow of a connection.
@@ -70,8 +90,8 @@ pub(super) struct Path {
     pub(super) four: FourTuple,
     pub(super) local_id: AddressId,
     pub(super) remote_id: AddressId,
-    /// Routers that its packets have to pass.
-    pub(super) via: Hops,
+    /// Routers that its packets have to pass, if any.
+    pub(super) via: Option<Box<Hops>>,
     pub(super) subflow: Subflow,
     pub(super) mappings: Mappings,
     pub(super) signals: PathSignals,
@@ -82,6 +102,22 @@ pub(super) struct Path {
     pub(super) stale: StaleDetector,
     /// When its handshake was complete.
     pub(super) established_at: Option<Nanos>,
+    /// When data without a mapping have waited long enough, if there are any.
+    pub(super) unmapped_until: Option<Nanos>,
+    /// A middlebox was on it, so that what the subflow acknowledged may not have reached the stream.
+    pub(super) may_have_lost_acked: bool,
+    /// The peer has removed its address, and it is asked whether it lives.
+    pub(super) suspicion: Option<Suspicion>,
+    /// Its local address is gone.
+    pub(super) has_lost_address: bool,
+    /// It is to be closed by FIN while others stay.
+    pub(super) is_retiring: bool,
+    /// When it is given up, once its FIN is queued for that.
+    pub(super) retired_until: Option<Nanos>,
+    /// It was reset for a reason that stays (RFC 8684, section 3.6).
+    pub(super) is_unfit: bool,
+    /// Whether a DATA_ACK has come on it.
+    pub(super) has_data_ack: bool,
     /// Back-off of its retransmission timer when it was last looked at.
     pub(super) seen_backoff: u32,
 }
@@ -99,7 +135,7 @@ impl Path {
             four,
             local_id: ids.0,
             remote_id: ids.1,
-            via: Hops::new(),
+            via: None,
             subflow,
             mappings: Mappings::new(),
             signals: PathSignals::new(join),
@@ -107,16 +143,32 @@ impl Path {
             has_failed: false,
             stale: StaleDetector::default(),
             established_at: None,
+            unmapped_until: None,
+            may_have_lost_acked: false,
+            suspicion: None,
+            has_lost_address: false,
+            is_retiring: false,
+            retired_until: None,
+            is_unfit: false,
+            has_data_ack: false,
             seen_backoff: 0,
         }
     }
 
-    /// When the third packet of the join is repeated, if the fourth has not come.
+    /// When something is due beside the timers of its subflow: the third packet of a join once more, the end of what has waited
+    /// too long, a keepalive, an option.
     pub(super) fn poll_timeout(&self) -> Option<Nanos> {
-        match self.signals.join {
+        let repeat_at = match self.signals.join {
             Join::Confirming { repeat_at, .. } => Some(repeat_at),
             _ => None,
-        }
+        };
+        let own = [
+            repeat_at,
+            self.unmapped_until,
+            self.retirement_timeout(),
+            self.signals.resume_at,
+        ];
+        own.into_iter().flatten().min()
     }
 
     /// Repeats the third packet of the join if it is time; twice as long is waited after each (RFC 8684, section 3.2), and
@@ -140,7 +192,7 @@ impl Path {
     pub(super) fn can_send(&self) -> bool {
         let is_joined = matches!(self.signals.join, Join::Initial | Join::Done);
         let is_open = matches!(self.subflow.state(), State::Established | State::CloseWait);
-        is_joined && is_open && self.established_at.is_some()
+        is_joined && is_open && self.established_at.is_some() && self.retired_until.is_none()
     }
 
     pub(super) fn is_backup(&self) -> bool {
@@ -149,7 +201,7 @@ impl Path {
 
     /// Whether nothing seems to arrive on it.
     pub(super) fn is_stale(&self) -> bool {
-        self.has_failed || self.stale.is_stale()
+        self.has_failed || self.suspicion.is_some() || self.stale.is_stale()
     }
 
     /// Whether it is the choice for what has to arrive.
@@ -160,39 +212,90 @@ impl Path {
     /// Says an option with an acknowledgment of its own.
     pub(super) fn signal(&mut self, option: MptcpOption) {
         self.signals.pending.push_back(option);
-        self.subflow.send_ack();
+        self.ask_for_signal();
+    }
+
+    fn ask_for_signal(&mut self) {
+        let is_free = self.signals.said_in_a_row < MAX_SIGNALS_IN_A_ROW;
+        if is_free && !self.signals.pending.is_empty() {
+            self.subflow.send_ack();
+        }
+    }
+
+    /// After a segment: the next option follows at once, or, after as many duplicates in a row as may be, after a timeout.
+    pub(super) fn keep_signalling(&mut self, now: Nanos) {
+        self.ask_for_signal();
+        if self.signals.said_in_a_row >= MAX_SIGNALS_IN_A_ROW {
+            let at = now + self.subflow.rto();
+            self.signals.resume_at.get_or_insert(at);
+        }
+    }
+
+    /// What is acknowledged next is no duplicate.
+    pub(super) fn end_signal_row(&mut self) {
+        self.signals.said_in_a_row = 0;
+        self.signals.resume_at = None;
+    }
+
+    pub(super) fn resume_signals(&mut self, now: Nanos) {
+        if self.signals.resume_at.is_some_and(|at| at <= now) {
+            self.end_signal_row();
+            self.ask_for_signal();
+        }
     }
 
     /// Ends it at once with a reset.
     pub(super) fn reset(&mut self, code: u8) {
-        self.signals.reset_reason = Some(ResetReason { flags: 0, code });
+        let reason = ResetReason::of(code);
+        self.signals.reset_reason = Some(reason);
+        self.note_reset(reason);
         self.subflow.abort();
+    }
+
+    /// After as many timeouts as it takes to give it up, the peer may still hold it (RFC 8684, section 3.3.6).
+    pub(super) fn say_why_it_timed_out(&mut self) {
+        if self.established_at.is_some() && self.subflow.closed() == Some(CloseReason::TimedOut) {
+            self.signals.reset_reason = Some(ResetReason::of(ResetReason::BAD_PERFORMANCE));
+            self.subflow.owe_reset();
+        }
+    }
+
+    /// Why either side resets it.
+    pub(super) fn note_reset(&mut self, reason: ResetReason) {
+        self.may_have_lost_acked |= reason.code == ResetReason::MIDDLEBOX;
+        self.is_unfit |= !reason.is_transient();
     }
 
     /// Whether the first byte of a range was sent on it, or waits in its queue, and is not acknowledged there.
     pub(super) fn holds(&self, range: Range) -> bool {
-        self.end_of_chunk_with(range.start).is_some()
-    }
-
-    /// Where the data ends that it was given together with that byte of the stream.
-    pub(super) fn end_of_chunk_with(&self, offset: u64) -> Option<u64> {
-        let mut chunks = self.subflow.unacked().chain(self.subflow.queued());
-        let found = chunks.find(|chunk| chunk.offset <= offset && offset < chunk.end());
-        found.map(Chunk::end)
+        self.subflow.end_of_data_with(range.start).is_some()
     }
 }
 
 impl PathSignals {
+    /// The next option for an acknowledgment, unless too many in a row have had one.
+    pub(super) fn take_pending(&mut self) -> Option<MptcpOption> {
+        if self.said_in_a_row >= MAX_SIGNALS_IN_A_ROW {
+            return None;
+        }
+        let signal = self.pending.pop_front()?;
+        self.said_in_a_row += 1;
+        Some(signal)
+    }
+
     fn new(join: Join) -> Self {
         Self {
             join,
+            capable_syns: 0,
             is_backup_local: false,
             pending: VecDeque::new(),
+            said_in_a_row: 0,
+            resume_at: None,
             says_fin: false,
             closes_fast: false,
             reset_reason: None,
             failed_from: None,
-            infinite_from: None,
+            infinite: None,
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::Buffer;
+use super::receive_tuning::Tuning;
 use crate::payload::Payload;
+use crate::time::Nanos;
 
 /// Bytes of the peer's stream, numbered from 0.
 #[derive(Debug)]
@@ -14,7 +17,9 @@ pub(super) struct ReceiveBuffer {
     out_of_order_bytes: u64,
     /// The first byte that is missing.
     next: u64,
+    size: Buffer,
     capacity_bytes: u64,
+    tuning: Tuning,
     /// The first byte that the peer was never allowed to send; it never moves back (RFC 9293, section 3.8.6).
     edge: u64,
 }
@@ -31,14 +36,16 @@ pub(super) struct Inserted {
 }
 
 impl ReceiveBuffer {
-    pub(super) fn new(capacity_bytes: u64) -> Self {
+    pub(super) fn new(size: Buffer) -> Self {
         Self {
-            ready: VecDeque::new(),
+            ready: VecDeque::with_capacity(1),
             ready_bytes: 0,
             out_of_order: BTreeMap::new(),
             out_of_order_bytes: 0,
             next: 0,
-            capacity_bytes,
+            size,
+            capacity_bytes: size.initial_bytes(),
+            tuning: Tuning::default(),
             edge: 0,
         }
     }
@@ -72,7 +79,25 @@ impl ReceiveBuffer {
     pub(super) fn read(&mut self) -> Option<Payload> {
         let payload = self.ready.pop_front()?;
         self.ready_bytes -= u64::from(payload.len());
+        self.tuning.read(payload.len());
         Some(payload)
+    }
+
+    /// What it holds at most, in bytes; a window that was offered counts even if it is more.
+    pub(super) fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    /// Whether [`ReceiveBuffer::tune`] can change anything.
+    pub(super) fn is_tunable(&self) -> bool {
+        matches!(self.size, Buffer::Auto { max_bytes, .. } if max_bytes > self.capacity_bytes)
+    }
+
+    /// Grows with what the application has read in a round trip, if that was more than ever before.
+    pub(super) fn tune(&mut self, now: Nanos, round_trip: Nanos, mss_bytes: u32) {
+        if let Some(wanted) = self.tuning.wanted_bytes(now, round_trip, mss_bytes) {
+            self.capacity_bytes = self.size.grown(self.capacity_bytes, wanted);
+        }
     }
 
     /// Takes what has not arrived before. What arrived first stays, whatever comes later for the same place.
@@ -98,6 +123,9 @@ impl ReceiveBuffer {
 
     /// The first part of `at..end` that has not arrived.
     fn next_gap(&self, mut at: u64, end: u64) -> Option<(u64, u64)> {
+        if self.out_of_order.is_empty() {
+            return (at < end).then_some((at, end));
+        }
         if let Some((from, held)) = self.out_of_order.range(..=at).next_back() {
             at = at.max(from + u64::from(held.len()));
         }
@@ -148,7 +176,7 @@ mod tests {
         fn every_byte_comes_once_and_in_order(
             pieces in proptest::collection::vec((0..LEN, 1..60u32), 0..200)
         ) {
-            let mut buffer = ReceiveBuffer::new(1000);
+            let mut buffer = ReceiveBuffer::new(Buffer::Fixed(1000));
             buffer.offer(1000);
             let whole = Payload::stream(7, 0, LEN);
             let mut read = Payload::EMPTY;
@@ -172,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_window_never_shrinks_and_bounds_what_is_kept() {
-        let mut buffer = ReceiveBuffer::new(100);
+        let mut buffer = ReceiveBuffer::new(Buffer::Fixed(100));
         assert_eq!(buffer.window_bytes(), 100);
         buffer.offer(100);
         let inserted = buffer.insert(50, &Payload::stream(1, 50, 100));
@@ -185,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_came_first_stays() {
-        let mut buffer = ReceiveBuffer::new(100);
+        let mut buffer = ReceiveBuffer::new(Buffer::Fixed(100));
         buffer.offer(100);
         buffer.insert(10, &Payload::stream(1, 10, 10));
         buffer.insert(0, &Payload::stream(2, 0, 30));

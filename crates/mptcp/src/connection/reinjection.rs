@@ -31,10 +31,14 @@ impl Reinjections {
 
     pub(super) fn clear(&mut self) {
         self.ranges.clear();
+        self.repeats_oldest = false;
     }
 
     /// Adds a range, joined with those it touches.
     pub(super) fn push(&mut self, start: u64, len: u64) {
+        if len == 0 {
+            return;
+        }
         let mut joined = Range { start, len };
         let first = self.ranges.partition_point(|range| end(*range) < start);
         let after = self
@@ -122,40 +126,41 @@ impl Connection {
         if !has_expired || !self.has_other_path(which) {
             return;
         }
-        let behaviour = &self.config.behaviour;
-        let (fails, reinjects) = (
-            behaviour.failed_after == FailedAfter::FirstRto,
-            behaviour.reinjection == Reinjection::OnRto,
-        );
+        let is_new = !self.paths[which].has_failed;
+        let fails = self.config.behaviour.failed_after == FailedAfter::FirstRto;
         self.paths[which].has_failed |= fails;
-        if reinjects {
-            self.reinject_from(which);
+        match self.config.behaviour.reinjection {
+            Reinjection::OnRto => self.reinject(which),
+            Reinjection::OnStale if fails && is_new => self.reinject(which),
+            _ => {}
         }
     }
 
-    fn has_other_path(&self, which: usize) -> bool {
+    pub(super) fn has_other_path(&self, which: usize) -> bool {
         let mut paths = self.paths.iter().enumerate();
         paths.any(|(index, path)| index != which && path.is_healthy())
     }
 
+    fn reinject(&mut self, which: usize) {
+        match self.config.behaviour.reinject_whole_queue {
+            true => self.reinject_everything(which),
+            false => self.reinject_from(which),
+        }
+    }
+
     /// What a path has not delivered goes to the others: what it never sent, and of the rest what some other one has not
     /// carried.
-    fn reinject_from(&mut self, which: usize) {
+    pub(super) fn reinject_from(&mut self, which: usize) {
         let unsent = self.paths[which].subflow.take_queue();
-        let sent: Vec<_> = self.paths[which].subflow.unacked().cloned().collect();
-        for chunk in unsent.iter().chain(&sent) {
-            let len = u64::from(chunk.payload.len());
-            let range = Range {
-                start: chunk.offset,
-                len,
-            };
+        let sent: Vec<_> = self.paths[which].subflow.unacked().collect();
+        for range in unsent.into_iter().chain(sent) {
             let others = self
                 .paths
                 .iter()
                 .enumerate()
                 .filter(|(index, path)| *index != which && path.is_healthy());
             if is_worth_reinjecting(others.map(|(_, path)| path.holds(range))) {
-                self.reinjections.push(chunk.offset, len);
+                self.reinjections.push(range.start, range.len);
             }
         }
         self.reinjections.discard_before(self.send.acked());
@@ -170,6 +175,20 @@ impl Connection {
             self.reinjections.push(self.send.acked(), len);
         }
         self.is_schedulable = true;
+    }
+
+    /// A path closed: what it has not delivered goes to the others, unless each has to deliver its own.
+    pub(super) fn reinject_closed(&mut self, path: &Path) {
+        let is_hole = |sent: Range| end(sent) > self.send.acked();
+        let never = self.config.behaviour.reinjection == Reinjection::None;
+        let is_open = self.session.mode == Mode::Multipath && self.closed.is_none();
+        if never && is_open && path.subflow.unacked().any(is_hole) {
+            self.abort();
+            return;
+        }
+        for range in path.subflow.unacked().chain(path.subflow.queued()) {
+            self.reinjections.push(range.start, range.len);
+        }
     }
 
     /// Looks at the paths regularly as long as something is outstanding.
@@ -215,7 +234,7 @@ impl Connection {
             FailedAfter::StaleIntervals(intervals) => self.look_for_stale_paths(intervals),
             FailedAfter::FirstRto => self.reinjections.expired(),
         }
-        self.reinjections.repeats_oldest = true;
+        self.reinjections.repeats_oldest = self.config.behaviour.reinjection.repeats_oldest();
         self.watch(now);
     }
 
@@ -234,19 +253,9 @@ impl Connection {
             let is_new = path
                 .stale
                 .timer_expired(received_at, intervals, others.into_iter());
-            if is_new {
-                self.reinject_stale(which);
+            if is_new && self.config.behaviour.reinjection == Reinjection::OnStale {
+                self.reinject(which);
             }
-        }
-    }
-
-    fn reinject_stale(&mut self, which: usize) {
-        if self.config.behaviour.reinjection != Reinjection::OnStale {
-            return;
-        }
-        match self.config.behaviour.reinject_whole_queue {
-            true => self.reinject_everything(which),
-            false => self.reinject_from(which),
         }
     }
 }

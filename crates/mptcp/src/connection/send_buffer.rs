@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::Buffer;
 use crate::payload::Payload;
 use crate::sched::Range;
 
@@ -13,17 +14,19 @@ pub(super) struct SendBuffer {
     acked: u64,
     assigned: u64,
     written: u64,
+    size: Buffer,
     capacity_bytes: u64,
 }
 
 impl SendBuffer {
-    pub(super) fn new(capacity_bytes: u64) -> Self {
+    pub(super) fn new(size: Buffer) -> Self {
         Self {
-            pieces: VecDeque::new(),
+            pieces: VecDeque::with_capacity(1),
             acked: 0,
             assigned: 0,
             written: 0,
-            capacity_bytes,
+            size,
+            capacity_bytes: size.initial_bytes(),
         }
     }
 
@@ -45,6 +48,17 @@ impl SendBuffer {
     pub(super) fn free_bytes(&self) -> u64 {
         self.capacity_bytes
             .saturating_sub(self.written - self.acked)
+    }
+
+    /// Grows with what the subflows can have under way, if it may; whether that makes room where there was none.
+    pub(super) fn grow(&mut self, subflow_buffers: impl Iterator<Item = u32>) -> bool {
+        if matches!(self.size, Buffer::Fixed(_)) {
+            return false;
+        }
+        let was_full = self.free_bytes() == 0;
+        let wanted = subflow_buffers.map(u64::from).sum();
+        self.capacity_bytes = self.size.grown(self.capacity_bytes, wanted);
+        was_full && self.free_bytes() > 0
     }
 
     /// Takes as much as there is room for, and says how much.
@@ -82,7 +96,16 @@ impl SendBuffer {
 
     /// The part of a range that is still held.
     pub(super) fn unacked_part(&self, range: Range) -> Range {
-        let start = range.start.max(self.acked);
+        self.part_from(self.acked, range)
+    }
+
+    /// The part of a range that no subflow was given.
+    pub(super) fn unassigned_part(&self, range: Range) -> Range {
+        self.part_from(self.assigned, range)
+    }
+
+    fn part_from(&self, first: u64, range: Range) -> Range {
+        let start = range.start.max(first);
         let end = (range.start + range.len).min(self.written);
         Range {
             start,
@@ -123,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_is_acknowledged_makes_room() {
-        let mut buffer = SendBuffer::new(100);
+        let mut buffer = SendBuffer::new(Buffer::Fixed(100));
         assert_eq!(buffer.write(&Payload::stream(1, 0, 80)), 80);
         assert_eq!(buffer.write(&Payload::stream(1, 80, 80)), 20);
         buffer.assign(100);
@@ -135,5 +158,21 @@ mod tests {
         assert_eq!(buffer.slice(range), Payload::stream(1, 60, 40));
         let part = buffer.unacked_part(Range { start: 40, len: 20 });
         assert_eq!(part, Range { start: 50, len: 10 });
+    }
+
+    #[test]
+    fn it_grows_to_its_limit_and_never_shrinks() {
+        let mut buffer = SendBuffer::new(Buffer::Auto {
+            initial_bytes: 100,
+            max_bytes: 300,
+        });
+        buffer.write(&Payload::stream(1, 0, 100));
+        assert!(!buffer.grow([40, 50].into_iter()));
+        assert!(buffer.grow([100, 50].into_iter()));
+        assert_eq!(buffer.free_bytes(), 50);
+        assert!(!buffer.grow([400].into_iter()), "there was room");
+        assert_eq!(buffer.free_bytes(), 200);
+        buffer.grow([10].into_iter());
+        assert_eq!(buffer.free_bytes(), 200);
     }
 }

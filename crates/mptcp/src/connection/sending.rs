@@ -4,8 +4,11 @@ use super::path::Path;
 use super::session::PathOptions;
 use super::{Connection, Mode};
 use crate::cc::Window;
+use crate::failure::Reinjection;
 use crate::pm::FourTuple;
-use crate::sched::{Decision, Range, Reason, SubflowView, View, penalized};
+use crate::sched::{
+    Decision, Range, Reason, SubflowView, View, penalized, retransmit_opportunistically,
+};
 use crate::subflow::{Chunk, Control};
 use crate::time::Nanos;
 use crate::wire::{Ecn, Hops, Segment};
@@ -26,8 +29,25 @@ pub struct Transmit {
 impl Connection {
     /// The next segment to be sent now, if there is one.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Transmit> {
-        self.advance_close(now);
-        self.schedule(now);
+        loop {
+            self.advance_close(now);
+            self.tune_receive_buffer(now);
+            self.schedule(now);
+            let transmit = self.poll_paths(now);
+            if transmit.is_some() {
+                return transmit;
+            }
+            self.reap_closed(now);
+            // What a path that is gone leaves behind goes out on the others at once.
+            if !self.is_schedulable {
+                break;
+            }
+        }
+        self.watch(now);
+        None
+    }
+
+    fn poll_paths(&mut self, now: Nanos) -> Option<Transmit> {
         let count = self.paths.len();
         for step in 0..count {
             let which = (self.next_to_transmit + step) % count;
@@ -36,13 +56,15 @@ impl Connection {
                 return Some(Transmit {
                     four: self.paths[which].four,
                     ecn: self.paths[which].subflow.transmit_ecn(),
-                    via: self.paths[which].via.clone(),
+                    via: self.paths[which]
+                        .via
+                        .as_deref()
+                        .cloned()
+                        .unwrap_or_default(),
                     segment,
                 });
             }
         }
-        self.reap_closed(now);
-        self.watch(now);
         None
     }
 
@@ -50,6 +72,7 @@ impl Connection {
         let receive_window = self.receive.window_bytes();
         let owed_mapping = self.session.owes_infinite_mapping;
         let path = &mut self.paths[which];
+        let waiting_signals = path.signals.pending.len();
         let mut control = Control::new(self.congestion_control.as_mut(), &mut self.windows, which);
         let mut options = PathOptions {
             session: &mut self.session,
@@ -58,6 +81,10 @@ impl Connection {
         let segment =
             path.subflow
                 .poll_transmit(now, receive_window, &mut control, &mut options)?;
+        // What there was no place for waits for another acknowledgment: this one said other things.
+        if path.signals.pending.len() < waiting_signals {
+            path.keep_signalling(now);
+        }
         self.receive
             .offer(u64::from(path.subflow.offered_window_bytes()));
         if owed_mapping && !self.session.owes_infinite_mapping {
@@ -71,8 +98,11 @@ impl Connection {
         if !std::mem::take(&mut self.is_schedulable) || self.session.mode == Mode::Negotiating {
             return;
         }
-        self.note_views();
-        while let Some((reason, head)) = self.question() {
+        let mut asked = self.question();
+        if asked.is_some() {
+            self.note_views();
+        }
+        while let Some((reason, head)) = asked {
             let decision = self.ask(now, reason, head);
             match decision {
                 Decision::Assign { subflow, bytes } => {
@@ -85,6 +115,7 @@ impl Connection {
                 Decision::Wait if reason == Reason::MetaTimeout => {}
                 Decision::Wait => break,
             }
+            asked = self.question();
         }
         self.probe_closed_window();
     }
@@ -99,6 +130,7 @@ impl Connection {
         }
         if let Some(which) = self.paths.iter().position(Path::is_healthy) {
             let start = self.send.assigned();
+            self.note_views();
             self.assign(which, Range { start, len: 1 }, Reason::NewData);
         }
     }
@@ -130,6 +162,7 @@ impl Connection {
         }
         match self.oldest_unacked() {
             None if unassigned > 0 && room > 0 => Some((Reason::NewData, new)),
+            _ if self.session.mode == Mode::Plain => None,
             oldest if unassigned > 0 => oldest.map(|range| (Reason::WindowBlocked, range)),
             oldest if is_full => oldest.map(|range| (Reason::BufferBlocked, range)),
             oldest => oldest.map(|range| (Reason::NothingNew, range)),
@@ -147,7 +180,7 @@ impl Connection {
         let ends = self
             .paths
             .iter()
-            .filter_map(|path| path.end_of_chunk_with(start));
+            .filter_map(|path| path.subflow.end_of_data_with(start));
         let end = ends.min().unwrap_or(self.send.assigned());
         (end > start).then_some(Range {
             start,
@@ -169,11 +202,26 @@ impl Connection {
             assigned_bytes: self.send.assigned(),
             window_bytes: self.send_edge.saturating_sub(self.send.acked()),
         };
+        let behaviour = &self.config.behaviour;
+        let is_blocked = matches!(reason, Reason::WindowBlocked | Reason::BufferBlocked);
+        if is_blocked && behaviour.reinjection == Reinjection::Opportunistic {
+            let decision = retransmit_opportunistically(&view, behaviour.subflow_order);
+            if decision != Decision::Wait {
+                return decision;
+            }
+        }
         self.scheduler.next(&view)
     }
 
     fn assign(&mut self, which: usize, range: Range, reason: Reason) {
-        let range = self.send.unacked_part(range);
+        let range = match self.session.mode {
+            // Without mappings, what a path is given twice is twice in the stream.
+            Mode::Plain => self.send.unassigned_part(range),
+            _ => self.send.unacked_part(range),
+        };
+        if range.len == 0 {
+            return;
+        }
         let new_bytes = (range.start + range.len).saturating_sub(self.send.assigned());
         self.send.assign(new_bytes);
         self.counters.reinjected_bytes += range.len - new_bytes;
@@ -206,6 +254,7 @@ impl Connection {
 
     fn note_views(&mut self) {
         self.views.clear();
+        self.views.reserve_exact(self.paths.len());
         let paths = self.paths.iter().zip(&self.windows);
         self.views
             .extend(paths.map(|(path, window)| view_of(path, window)));

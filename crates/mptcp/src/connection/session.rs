@@ -1,8 +1,9 @@
 //! What both sides of a connection agreed on, and the options that say so (RFC 8684, sections 3.1 to 3.3).
 
+use super::Config;
 use super::fin::Fins;
 use super::keys::{self, Keys, Nonces};
-use super::path::{Join, PathSignals};
+use super::path::{InfiniteMapping, Join, PathSignals};
 use crate::payload::Payload;
 use crate::pm::Role;
 use crate::seq::DataSeq;
@@ -39,6 +40,8 @@ pub(super) struct Session {
     first_data_seq: DataSeq,
     pub(super) remote: Option<Remote>,
     pub(super) uses_checksums: bool,
+    /// Whether we allow joins to the address and port of the initial subflow (flag C).
+    allows_joins_to_initial: bool,
     /// Whether the peer allows joins to the address and port of the initial subflow (flag C).
     pub(super) may_join_initial: bool,
     /// Whether the peer is known to know the keys, so that MP_CAPABLE need not be repeated (section 3.1).
@@ -50,11 +53,12 @@ pub(super) struct Session {
     /// The first byte of the peer's stream that is missing.
     pub(super) receive_next: u64,
     pub(super) fins: Fins,
-    /// SYNs that were sent with MP_CAPABLE, and how many may be.
-    pub(super) capable_syns: u32,
     /// Whether the next data says that from it on we speak plain TCP (section 3.7).
     pub(super) owes_infinite_mapping: bool,
-    pub(super) max_capable_syns: u32,
+    /// Whether the peer's MP_FAIL ended Multipath TCP, and gets one in answer.
+    pub(super) answers_fail: bool,
+    /// How many SYNs with MP_CAPABLE a path may send.
+    max_capable_syns: u32,
 }
 
 /// What follows from the peer's key.
@@ -67,28 +71,24 @@ pub(super) struct Remote {
 }
 
 impl Session {
-    pub(super) fn new(
-        role: Role,
-        local_key: Key,
-        uses_checksums: bool,
-        max_capable_syns: u32,
-    ) -> Self {
+    pub(super) fn new(role: Role, local_key: Key, config: &Config) -> Self {
         Self {
             role,
             mode: Mode::Negotiating,
             local_key,
             first_data_seq: keys::initial_data_seq(local_key) + 1,
             remote: None,
-            uses_checksums,
+            uses_checksums: config.uses_checksums,
+            allows_joins_to_initial: config.allows_joins_to_initial,
             may_join_initial: true,
             is_fully_established: false,
             has_seen_dss: false,
             has_long_acks: false,
             receive_next: 0,
             fins: Fins::default(),
-            capable_syns: 0,
             owes_infinite_mapping: false,
-            max_capable_syns,
+            answers_fail: false,
+            max_capable_syns: config.max_capable_syns,
         }
     }
 
@@ -106,6 +106,10 @@ impl Session {
             local: self.local_key,
             remote: remote.key,
         })
+    }
+
+    pub(super) fn local_key(&self) -> Key {
+        self.local_key
     }
 
     /// What the peer calls this connection.
@@ -158,10 +162,14 @@ impl Session {
     }
 
     fn capable_flags(&self) -> u8 {
-        match self.uses_checksums {
-            true => Capable::HMAC_SHA256 | Capable::CHECKSUM_REQUIRED,
-            false => Capable::HMAC_SHA256,
+        let mut flags = Capable::HMAC_SHA256;
+        if self.uses_checksums {
+            flags |= Capable::CHECKSUM_REQUIRED;
         }
+        if !self.allows_joins_to_initial {
+            flags |= Capable::NO_JOIN_TO_INITIAL;
+        }
+        flags
     }
 
     fn capable_ack(&self, remote: Remote, data: Option<&Outgoing<'_>>) -> MptcpOption {
@@ -179,11 +187,11 @@ impl Session {
     }
 
     fn dss(&self, mapping: Option<Mapping>, data_fin: bool, room_bytes: usize) -> MptcpOption {
-        MptcpOption::Dss(Dss {
-            data_fin,
-            data_ack: self.data_ack(room_bytes),
-            mapping,
-        })
+        let signal = Dss::default()
+            .with_data_ack(self.data_ack(room_bytes))
+            .with_mapping(mapping)
+            .with_data_fin(data_fin);
+        MptcpOption::Dss(signal)
     }
 
     fn mapping(&self, outgoing: &Outgoing<'_>, offset: u64) -> Mapping {
@@ -262,12 +270,12 @@ impl PathOptions<'_> {
                 nonce: nonces.local,
             }));
         }
-        self.session.capable_syns += 1;
+        self.signals.capable_syns += 1;
         let capable = Capable::Syn {
             version: 1,
             flags: self.session.capable_flags(),
         };
-        (self.session.capable_syns <= self.session.max_capable_syns)
+        (self.signals.capable_syns <= self.session.max_capable_syns)
             .then_some(MptcpOption::Capable(capable))
     }
 
@@ -326,7 +334,7 @@ impl PathOptions<'_> {
             // Whoever accepted, and has not learnt the key, has nothing to say yet.
             return;
         }
-        let signal = self.signals.pending.pop_front();
+        let signal = self.signals.take_pending();
         let takes_all_room = matches!(signal, Some(MptcpOption::AddAddress(_)));
         if !takes_all_room {
             options.push(self.acknowledgment(room_bytes));
@@ -378,33 +386,41 @@ impl PathOptions<'_> {
         }
     }
 
-    /// After a fallback in mid-stream: MP_FAIL, and one infinite mapping before the first plain byte (section 3.7).
+    /// After a fallback in mid-stream: MP_FAIL, and one infinite mapping with the first new byte (section 3.7). MP_FAIL is
+    /// repeated until there is an answer, as acknowledgments may be lost; the answer is said once for each.
     fn say_farewell_to_multipath(&mut self, outgoing: &Outgoing<'_>, options: &mut MptcpOptions) {
         if let Some(data_seq) = self.signals.failed_from
             && outgoing.kind == SegmentKind::Ack
         {
             options.push(MptcpOption::Fail { data_seq });
-            self.signals.failed_from = None;
+            if self.session.answers_fail {
+                self.signals.failed_from = None;
+            }
         }
-        let Some(offset) = outgoing.offset else {
-            return;
-        };
-        if self
-            .signals
-            .infinite_from
-            .is_some_and(|from| from <= offset)
+        if let Some(offset) = outgoing.offset
+            && let Some(infinite) = self.signals.infinite
+            && infinite.said_at <= offset
         {
-            let mapping = Mapping {
-                len: 0,
-                checksum: self.session.uses_checksums.then_some(0),
-                ..self.session.mapping(outgoing, offset)
-            };
-            options.push(MptcpOption::Dss(Dss {
-                mapping: Some(mapping),
-                ..Dss::default()
-            }));
-            self.signals.infinite_from = None;
+            options.push(self.infinite_mapping(infinite, offset, outgoing.subflow_seq));
+            self.signals.infinite = None;
             self.session.owes_infinite_mapping = false;
         }
+    }
+
+    /// Bytes before the first new one stand as far before it on the subflow as in the stream.
+    fn infinite_mapping(
+        &self,
+        infinite: InfiniteMapping,
+        offset: u64,
+        subflow_seq: u32,
+    ) -> MptcpOption {
+        let back = (offset - infinite.back_to) as u32;
+        let mapping = Mapping {
+            data_seq: DataNumber::Long(self.session.data_seq(infinite.back_to)),
+            subflow_seq: subflow_seq.wrapping_sub(back),
+            len: 0,
+            checksum: self.session.uses_checksums.then_some(0),
+        };
+        MptcpOption::Dss(Dss::default().with_mapping(Some(mapping)))
     }
 }

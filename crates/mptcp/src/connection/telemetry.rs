@@ -86,6 +86,11 @@ impl Connection {
         self.receive.out_of_order_bytes() + in_subflows.sum::<u64>()
     }
 
+    /// What it can take beyond what it has acknowledged, in bytes.
+    pub fn receive_window_bytes(&self) -> u64 {
+        self.receive.window_bytes()
+    }
+
     /// Data in order that the application has not read, in bytes.
     pub fn unread_bytes(&self) -> u64 {
         self.receive.ready_bytes()

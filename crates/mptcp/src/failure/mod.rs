@@ -39,19 +39,32 @@ pub enum FailedAfter {
     StaleIntervals(u32),
 }
 
-/// When data that one subflow has carried is sent again on another.
+/// When the connection sends data again on another subflow than the one that has carried it. What a scheduler repeats of its
+/// own accord (`redundant`, or `min_rtt` when a window is full) comes on top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reinjection {
-    /// Never: each subflow delivers what it has.
+    /// Never: each subflow delivers what it has, however long that takes. One that closes with data undelivered leaves a hole
+    /// that nothing can fill, and the connection is aborted.
     None,
-    /// At a retransmission timeout of the subflow.
+    /// At each retransmission timeout of the subflow while another one works, whether it counts as failed or not; and at its
+    /// close. The oldest data goes out again with each expiry of the connection's timer.
     OnRto,
-    /// When the subflow is stale, and when it closes.
+    /// When the subflow begins to count as failed ([`FailedAfter`]), and when it closes. The oldest data goes out again with each
+    /// expiry of the connection's timer.
     OnStale,
-    /// When the subflow closes.
+    /// When the subflow closes, and not before: a stall lasts as long as its outage.
     OnClose,
-    /// Whenever it blocks a window.
+    /// When the oldest data blocks the peer's window or the send buffer: a segment of it goes to the free subflow with the lowest
+    /// round-trip time, on the terms of `min_rtt` ([`crate::sched::is_sent_again`]) and whatever the scheduler, and the next one
+    /// when that has arrived. And when the subflow closes. The end of a stream blocks nothing, and waits for its subflow.
     Opportunistic,
+}
+
+impl Reinjection {
+    /// Whether the connection's own timer has the oldest data sent again.
+    pub fn repeats_oldest(self) -> bool {
+        matches!(self, Self::OnRto | Self::OnStale)
+    }
 }
 
 /// What an implementation of Multipath TCP does about failures.
@@ -61,8 +74,8 @@ pub struct Behaviour {
     pub failed_after: FailedAfter,
     /// When its data goes to others.
     pub reinjection: Reinjection,
-    /// Whether then all that the connection has unacknowledged is sent again, or only what the failed subflow carried and
-    /// [`is_worth_reinjecting`] picks.
+    /// Whether with [`Reinjection::OnRto`] and [`Reinjection::OnStale`] all that the connection has unacknowledged is sent again,
+    /// or only what the subflow carried and [`is_worth_reinjecting`] picks.
     pub reinject_whole_queue: bool,
     /// How long the path manager waits after an address event.
     pub path_manager_delay: Nanos,

@@ -1,21 +1,21 @@
 //! The IDs of this side's addresses in one connection.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::AddressId;
+use super::sorted_map::SortedMap;
 
 /// Which ID each local address has; one address has one ID, as the kernel demands.
 #[derive(Clone, Debug)]
 pub(super) struct AddressIds {
-    ids: BTreeMap<IpAddr, AddressId>,
+    ids: SortedMap<IpAddr, AddressId>,
 }
 
 impl AddressIds {
     /// The initial subflow's address has ID 0 (RFC 8684, section 3.2).
     pub(super) fn new(initial: IpAddr) -> Self {
         Self {
-            ids: BTreeMap::from([(initial, 0)]),
+            ids: SortedMap::of(initial, 0),
         }
     }
 

@@ -1,11 +1,12 @@
 //! `full_mesh`: a subflow on every pair of addresses that the network routes, for as long as both addresses are there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use super::Role;
 use super::address_ids::AddressIds;
 use super::retry::Backoff;
+use super::sorted_map::SortedMap;
 use super::subflows::Subflows;
 use super::{AddressId, AddressPair, Command, Connection, Event, FourTuple, Nanos, PathManager};
 
@@ -21,7 +22,7 @@ pub struct FullMesh {
     ids: AddressIds,
     down: BTreeSet<IpAddr>,
     pairs: Vec<AddressPair>,
-    states: BTreeMap<AddressPair, PairState>,
+    states: SortedMap<AddressPair, PairState>,
     peer: PeerAddresses,
     announcements: Announcements,
 }
@@ -77,15 +78,17 @@ impl Announcements {
 /// What the peer has said about its addresses.
 #[derive(Clone, Debug, Default)]
 struct PeerAddresses {
-    by_id: BTreeMap<AddressId, IpAddr>,
-    ports: BTreeMap<IpAddr, u16>,
+    by_id: SortedMap<AddressId, IpAddr>,
+    ports: SortedMap<IpAddr, u16>,
     removed: BTreeSet<IpAddr>,
+    /// Pairs that it, or a handshake, refused for good.
+    unfit: BTreeSet<AddressPair>,
 }
 
 impl PeerAddresses {
     fn new(initial: IpAddr) -> Self {
         Self {
-            by_id: BTreeMap::from([(0, initial)]),
+            by_id: SortedMap::of(0, initial),
             ..Self::default()
         }
     }
@@ -99,6 +102,7 @@ impl PeerAddresses {
     fn announce(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) {
         self.by_id.insert(id, address);
         self.removed.remove(&address);
+        self.unfit.retain(|pair| pair.remote != address);
         if let Some(port) = port {
             self.ports.insert(address, port);
         }
@@ -117,7 +121,7 @@ impl FullMesh {
             ids: AddressIds::new(initial.local.ip()),
             down: connection.down.clone(),
             pairs: connection.pairs.clone(),
-            states: BTreeMap::new(),
+            states: SortedMap::default(),
             peer: PeerAddresses::new(initial.remote.ip()),
             announcements: Announcements::new(),
         }
@@ -141,7 +145,9 @@ impl FullMesh {
     }
 
     fn is_usable(&self, pair: AddressPair) -> bool {
-        !self.down.contains(&pair.local) && !self.peer.removed.contains(&pair.remote)
+        let is_refused =
+            self.peer.removed.contains(&pair.remote) || self.peer.unfit.contains(&pair);
+        !self.down.contains(&pair.local) && !is_refused
     }
 
     fn open(&mut self, pair: AddressPair, commands: &mut Vec<Command>) {
@@ -163,7 +169,7 @@ impl FullMesh {
     }
 
     fn state(&mut self, pair: AddressPair) -> &mut PairState {
-        self.states.entry(pair).or_default()
+        self.states.get_or_insert_with(pair, PairState::default)
     }
 
     fn subflow_established(
@@ -198,9 +204,10 @@ impl FullMesh {
         }
     }
 
-    /// Without any subflow the peer cannot announce what is back: what it has removed is worth a try too.
+    /// Without any subflow the peer cannot announce what is back: what it has removed or refused is worth a try too.
     fn try_all(&mut self, now: Nanos) {
         self.peer.removed.clear();
+        self.peer.unfit.clear();
         for pair in self.pairs.clone() {
             if !self.state(pair).opening {
                 self.try_again(now, pair);
@@ -220,6 +227,7 @@ impl FullMesh {
 
     fn address_down(&mut self, local: IpAddr, commands: &mut Vec<Command>) {
         self.down.insert(local);
+        self.peer.unfit.retain(|pair| pair.local != local);
         self.announcements.remove(local);
         self.forget(|pair| pair.local == local);
         if let Some(id) = self.ids.known(local).filter(|_| self.established) {
@@ -321,6 +329,9 @@ impl PathManager for FullMesh {
                 self.subflow_established(subflow, local_id, remote_id);
                 self.close_older(subflow, commands);
                 self.heard(now, subflow, commands);
+            }
+            Event::Unfit { pair } => {
+                self.peer.unfit.insert(pair);
             }
             Event::SubflowClosed { subflow } => self.subflow_closed(now, subflow.pair()),
             Event::OpenFailed { pair } => self.try_again(now, pair),
@@ -439,6 +450,20 @@ mod tests {
         assert_eq!(side.tell(Event::Announced { id, address, port }), []);
         let expected = [Command::CloseSubflow { subflow }];
         assert_eq!(side.tell(Event::Removed { id }), expected);
+    }
+
+    #[test]
+    fn a_pair_that_was_refused_for_good_waits_for_a_new_announcement() {
+        let mut side = opener(2);
+        side.tell(Event::Established);
+        let subflow = tuple(2, 40_000);
+        let pair = subflow.pair();
+        side.tell(Event::Unfit { pair });
+        side.tell(Event::SubflowClosed { subflow });
+        assert_eq!(side.wait(), None);
+        let (id, address, port) = (1, pair.remote, None);
+        let commands = side.tell(Event::Announced { id, address, port });
+        assert_eq!(opened(&commands).len(), 1);
     }
 
     #[test]

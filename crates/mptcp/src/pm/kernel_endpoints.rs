@@ -402,6 +402,7 @@ impl PathManager for KernelEndpoints {
             }
             Event::OpenFailed { pair } => self.closed(pair, commands),
             Event::SubflowClosed { .. }
+            | Event::Unfit { .. }
             | Event::AddressUp(_)
             | Event::AddressDown(_)
             | Event::Backup { .. } => {}

@@ -13,7 +13,7 @@
 //! 4. It calls [`PathManager::handle_timeout`] at or after the instant that [`PathManager::poll_timeout`] names, which may
 //!    change with every call.
 //!
-//! When the peer removes an address, the stack itself closes the subflows to it (RFC 8684, section 3.4.2).
+//! When the peer removes an address, the stack itself closes the subflows to it that are dead (RFC 8684, section 3.4.2).
 
 mod address_changes;
 mod address_ids;
@@ -23,6 +23,7 @@ mod kernel_endpoints;
 mod n_diff_ports;
 mod passive;
 mod retry;
+mod sorted_map;
 mod subflows;
 #[cfg(test)]
 mod tests;
@@ -84,8 +85,8 @@ pub struct Connection {
     pub role: Role,
     /// The initial subflow.
     pub initial: FourTuple,
-    /// The pairs that the network routes for this connection, in order of preference. Those of the other address family
-    /// than the initial subflow's are to be left out.
+    /// The pairs that the network routes for this connection, in order of preference. The address family may be another one
+    /// than that of the initial subflow.
     pub pairs: Vec<AddressPair>,
     /// Local addresses that are not usable now.
     pub down: BTreeSet<IpAddr>,
@@ -118,7 +119,7 @@ pub enum Event {
         /// The port to connect to, if not that of the initial subflow.
         port: Option<u16>,
     },
-    /// The peer removed an address (REMOVE_ADDR). Events about the subflows to it follow.
+    /// The peer removed an address (REMOVE_ADDR). Events about those of its subflows that are dead follow.
     Removed {
         /// Its ID.
         id: AddressId,
@@ -136,6 +137,13 @@ pub enum Event {
     SubflowClosed {
         /// Which; it may be the initial one.
         subflow: FourTuple,
+    },
+    /// A pair is not to be tried again for as long as there is another way, unless the peer announces its address anew: a
+    /// handshake failed, or a reset says that its reason stays (RFC 8684, sections 3.6 and 3.9.3). That the subflow is closed
+    /// follows. The kernel does not tell it.
+    Unfit {
+        /// Between which addresses.
+        pair: AddressPair,
     },
     /// A command to open a subflow was refused at once.
     OpenFailed {
@@ -174,7 +182,7 @@ pub enum Command {
         /// Routers that its packets pass, in order (loose source route, RFC 791, section 3.1); mostly none.
         via: Vec<Ipv4Addr>,
     },
-    /// Close a subflow.
+    /// Close a subflow: by FIN if it works, else by RST.
     CloseSubflow {
         /// Which.
         subflow: FourTuple,

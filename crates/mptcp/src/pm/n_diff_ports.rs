@@ -16,6 +16,8 @@ pub struct NDiffPorts {
     wanted: usize,
     subflows: Subflows,
     opening: usize,
+    /// A further subflow was refused for good.
+    is_unfit: bool,
     backoff: Backoff,
     retry_at: Option<Nanos>,
 }
@@ -29,6 +31,7 @@ impl NDiffPorts {
             wanted: subflows.unwrap_or(DEFAULT_SUBFLOWS) as usize,
             subflows: Subflows::new(connection),
             opening: 0,
+            is_unfit: false,
             backoff: Backoff::of_subflow(),
             retry_at: None,
         }
@@ -56,7 +59,8 @@ impl NDiffPorts {
             self.opening = self.opening.saturating_sub(1);
         }
         // Those that fail together are tried again together.
-        if self.role == Role::Opener && self.retry_at.is_none() {
+        let may_retry = !self.is_unfit || self.subflows.are_none();
+        if self.role == Role::Opener && self.retry_at.is_none() && may_retry {
             self.retry_at = Some(self.backoff.after_failure(now));
         }
     }
@@ -72,6 +76,7 @@ impl PathManager for NDiffPorts {
             Event::SubflowEstablished { .. } if self.subflows.count(pair) > before => {
                 self.opening = self.opening.saturating_sub(1);
             }
+            Event::Unfit { pair: refused } => self.is_unfit |= *refused == pair,
             Event::SubflowClosed { subflow } if subflow.pair() == pair => {
                 let was_there = self.subflows.count(pair) < before;
                 self.closed(now, was_there);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
+use super::sorted_map::SortedMap;
 use super::{AddressId, AddressPair, Command, Connection, Event, FourTuple, Role};
 
 /// Kept up to date by events; carries out changes of priority, which every policy has in common.
@@ -11,7 +12,7 @@ pub(super) struct Subflows {
     role: Role,
     initial: FourTuple,
     /// With the ID of the remote address.
-    present: BTreeMap<FourTuple, AddressId>,
+    present: SortedMap<FourTuple, AddressId>,
     backup: BTreeSet<IpAddr>,
 }
 
@@ -20,7 +21,7 @@ impl Subflows {
         Self {
             role: connection.role,
             initial: connection.initial,
-            present: BTreeMap::from([(connection.initial, 0)]),
+            present: SortedMap::of(connection.initial, 0),
             backup: connection.backup.clone(),
         }
     }

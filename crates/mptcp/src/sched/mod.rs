@@ -36,7 +36,7 @@ pub use kernel_default::{BURST_BYTES, KernelDefault, average_pacing, least_linge
 pub use lamps::{Lamps, expected_delay};
 pub use lowest_rtt::{LowestRtt, lowest_rtt};
 pub use min_rtt::MinRtt;
-pub use penalization::{is_penalized, is_sent_again, penalized};
+pub use penalization::{is_penalized, is_sent_again, penalized, retransmit_opportunistically};
 pub use redundant::Redundant;
 pub use round_robin::{RoundRobin, Turn, next_turn};
 pub use weighted_round_robin::{WeightedRoundRobin, heaviest, pass_turn};

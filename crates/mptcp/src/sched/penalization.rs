@@ -3,6 +3,7 @@
 //!
 //! As in the out-of-tree kernel of 2017 and later, where the fast subflow repeats only what clearly is faster there.
 
+use super::lowest_rtt::{Carried, choose};
 use super::per_subflow::PerSubflow;
 use super::{Decision, SubflowOrder, SubflowView, View};
 use crate::time::Nanos;
@@ -61,21 +62,37 @@ impl Penalization {
     /// What the free subflow `fast` does about the head, which blocks the connection.
     pub(super) fn next(&mut self, view: &View<'_>, fast: usize, order: SubflowOrder) -> Decision {
         let subflows = view.subflows;
-        let carriers = order.indices(subflows.len());
-        let mut carriers =
-            carriers.filter(|&index| index != fast && subflows[index].has_carried_head);
         let last = &mut self.last.of(subflows)[fast];
         let since_last = last.map(|last| view.now.saturating_sub(last));
         let is_slow = |&index: &usize| is_penalized(&subflows[fast], &subflows[index], since_last);
-        if let Some(subflow) = carriers.clone().next().filter(is_slow) {
+        if let Some(subflow) = carriers(view, fast, order).next().filter(is_slow) {
             *last = Some(view.now);
             return Decision::Penalize { subflow };
         }
-        let carriers = carriers.by_ref().map(|index| &subflows[index]);
-        let fast_one = &subflows[fast];
-        if !fast_one.has_carried_head && is_sent_again(fast_one, carriers) {
-            return view.assign(fast, 1);
-        }
-        Decision::Wait
+        send_again(view, fast, order)
+    }
+}
+
+/// A segment of the head, which blocks the connection, for the free subflow with the lowest round-trip time, without a penalty
+/// for who carries it; waits if [`is_sent_again`] forbids it.
+pub fn retransmit_opportunistically(view: &View<'_>, order: SubflowOrder) -> Decision {
+    match choose(view.subflows, order, Carried::IsForgotten) {
+        Some(fast) => send_again(view, fast, order),
+        None => Decision::Wait,
+    }
+}
+
+/// The subflows other than `fast` that have carried the head.
+fn carriers(view: &View<'_>, fast: usize, order: SubflowOrder) -> impl Iterator<Item = usize> {
+    let indices = order.indices(view.subflows.len());
+    indices.filter(move |&index| index != fast && view.subflows[index].has_carried_head)
+}
+
+fn send_again(view: &View<'_>, fast: usize, order: SubflowOrder) -> Decision {
+    let others = carriers(view, fast, order).map(|index| &view.subflows[index]);
+    let fast_one = &view.subflows[fast];
+    match !fast_one.has_carried_head && is_sent_again(fast_one, others) {
+        true => view.assign(fast, 1),
+        false => Decision::Wait,
     }
 }

@@ -68,6 +68,11 @@ impl AckPolicy {
         });
     }
 
+    /// Whether the peer, as far as it has shown, sends no longer payloads.
+    pub fn is_full_sized(&self, bytes: u32) -> bool {
+        bytes >= self.largest_bytes
+    }
+
     /// A segment that acknowledges was sent.
     pub fn sent(&mut self) {
         self.due = Due::Nothing;

@@ -1,6 +1,7 @@
 //! What an acknowledgment does at the sender (RFC 9293, section 3.10.7.4, fifth check).
 
 use super::delivery_rate::Delivery;
+use super::frto::Evidence;
 use super::recovery::Phase;
 use super::timers::Timer;
 use super::{Arrival, Control, Subflow};
@@ -10,8 +11,8 @@ use crate::time::Nanos;
 use crate::wire::{Flags, MptcpOption, SackBlock, Segment};
 
 /// What is known of an acknowledgment.
-struct News {
-    advanced: bool,
+pub(super) struct News {
+    pub advanced: bool,
     /// Bytes that left the network.
     delivered: u32,
     rtt: Option<Nanos>,
@@ -19,7 +20,9 @@ struct News {
     /// A duplicate was reported.
     has_dsack: bool,
     /// It brought nothing at all.
-    is_duplicate: bool,
+    pub is_duplicate: bool,
+    /// Whether the last timeout was a mistake.
+    pub evidence: Evidence,
 }
 
 impl Subflow {
@@ -56,6 +59,7 @@ impl Subflow {
         {
             self.undo(now, control);
         }
+        self.judge_timeout(now, &news, control);
         let is_marked = self.ecn.is_echo(segment.flags);
         self.follow_recovery(now, &news, is_marked, control);
         self.adapt_window(now, &news, usage_before, control);
@@ -72,7 +76,7 @@ impl Subflow {
         }
         let has_dsack = self.take_duplicate_report(segment);
         let una_before = self.una;
-        let delivery = self.take_delivery(now, segment);
+        let (delivery, evidence) = self.take_delivery(now, segment);
         let advanced = self.una != una_before;
         arrival.acked = advanced;
         let rtt = self.measure(now, segment, &delivery, advanced);
@@ -85,7 +89,7 @@ impl Subflow {
         let rate = delivery.newest.and_then(|newest| {
             let min_rtt = self.rtt.min();
             self.deliveries
-                .delivered(now, delivery.bytes, &newest, min_rtt)
+                .delivered(now, delivery.bytes, newest, min_rtt)
         });
         News {
             advanced,
@@ -94,6 +98,7 @@ impl Subflow {
             rate,
             has_dsack,
             is_duplicate,
+            evidence,
         }
     }
 
@@ -118,13 +123,15 @@ impl Subflow {
     }
 
     /// Removes and marks what arrived, and tells RACK.
-    fn take_delivery(&mut self, now: Nanos, segment: &Segment) -> Delivery {
-        let mut delivery = Delivery::default();
+    fn take_delivery(&mut self, now: Nanos, segment: &Segment) -> (Delivery, Evidence) {
+        let (mut delivery, mut evidence) = (Delivery::default(), Evidence::default());
+        let point = self.recovery.point;
         let min_rtt = self.rtt.min().unwrap_or(0);
         let rack = &mut self.rack;
         let mut take = |record: &super::flight::Record, is_selective: bool| {
             rack.delivered(now, record, min_rtt);
             delivery.add(record, is_selective);
+            evidence.add(record, is_selective, point);
         };
         self.flight
             .acknowledge(segment.ack, |record| take(record, false));
@@ -136,7 +143,7 @@ impl Subflow {
             }
         }
         self.advance(segment.ack);
-        delivery
+        (delivery, evidence)
     }
 
     fn advance(&mut self, ack: SeqNr) {

@@ -172,6 +172,11 @@ impl Subflow {
         arrival.has_data = received.has_readable();
         self.counters.received_bytes += u64::from(taken);
         self.ecn.data_received(ecn, segment.flags);
+        if let Some(echo) = self.timestamps.echo(segment)
+            && self.acks.is_full_sized(segment.payload.len())
+        {
+            self.receive_rtt.sample(now, echo);
+        }
         match placed {
             Placed::InOrder => self.acks.data_in_order(now, taken, self.rtt.rto()),
             Placed::InHole | Placed::OutOfOrder | Placed::Nowhere => self.acks.ask(Due::Now),

@@ -7,8 +7,8 @@ use crate::time::{MILLISECOND, Nanos, SECOND};
 pub struct Config {
     /// Bytes that fit into a packet of the path beyond the headers of IP and TCP without options: the MSS option.
     pub mss_bytes: u16,
-    /// The initial window in segments (RFC 6928).
-    pub initial_window_segments: u32,
+    /// The initial window.
+    pub initial_window: InitialWindow,
     /// Bytes that may be assigned to it and not acknowledged, at most.
     pub send_buffer_bytes: u32,
     /// Window scaling: the shift count we ask for (RFC 7323, section 2).
@@ -29,7 +29,10 @@ pub struct Config {
     pub delayed_ack: Nanos,
     /// How many segments after the start, and after a pause, are acknowledged at once.
     pub quick_acks: u32,
-    /// Whether cwnd decays in idle times (RFC 5681, section 4.1).
+    /// Whether a short segment waits for more data while others are not acknowledged (RFC 9293, section 3.7.4). Off, as with
+    /// `TCP_NODELAY` on Linux, where it is on by default.
+    pub nagle: bool,
+    /// Whether cwnd decays in idle times (RFC 5681, section 4.1), and while it is not used (RFC 2861).
     pub restart_after_idle: bool,
     /// Probes on a silent connection, if wanted.
     pub keepalive: Option<Keepalive>,
@@ -37,6 +40,25 @@ pub struct Config {
     pub time_wait: Nanos,
     /// RACK and TLP (RFC 8985); without them three duplicates tell a loss (RFC 6675).
     pub rack: bool,
+}
+
+/// What may be sent before the first acknowledgment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialWindow {
+    /// So many segments, whatever their size, as in Linux.
+    Segments(u32),
+    /// Ten segments, and fewer of large ones (RFC 6928, section 2).
+    Rfc6928,
+}
+
+impl InitialWindow {
+    /// In bytes, for segments of that size.
+    pub fn bytes(self, mss_bytes: u32) -> u32 {
+        match self {
+            Self::Segments(segments) => segments * mss_bytes,
+            Self::Rfc6928 => (10 * mss_bytes).min(14_600.max(2 * mss_bytes)),
+        }
+    }
 }
 
 /// The retransmission timeout.
@@ -86,7 +108,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             mss_bytes: 1460,
-            initial_window_segments: 10,
+            initial_window: InitialWindow::Segments(10),
             send_buffer_bytes: 4 << 20,
             window_scale: Some(7),
             timestamps: true,
@@ -97,6 +119,7 @@ impl Default for Config {
             retries: 15,
             delayed_ack: 40 * MILLISECOND,
             quick_acks: 16,
+            nagle: false,
             restart_after_idle: true,
             keepalive: None,
             time_wait: 60 * SECOND,

@@ -2,6 +2,7 @@
 
 use crate::cc::Window;
 use crate::seq::SeqNr;
+use crate::time::Nanos;
 
 /// What was used of the window in the last flight.
 #[derive(Clone, Debug)]
@@ -10,19 +11,31 @@ pub(super) struct CwndUsage {
     most_outstanding_bytes: u32,
     /// The flight ends when this is acknowledged.
     flight_end: SeqNr,
+    /// The most outstanding since the window was last full, or taken for unused, and when that was.
+    used_bytes: u32,
+    used_since: Nanos,
 }
 
 impl CwndUsage {
-    pub fn new(iss: SeqNr) -> Self {
+    pub fn new(now: Nanos, iss: SeqNr) -> Self {
         Self {
             is_limited: false,
             most_outstanding_bytes: 0,
             flight_end: iss,
+            used_bytes: 0,
+            used_since: now,
         }
     }
 
     /// Something was sent, or could not be because the window is full (`is_limited`).
-    pub fn note(&mut self, is_limited: bool, outstanding_bytes: u32, una: SeqNr, nxt: SeqNr) {
+    pub fn note(
+        &mut self,
+        now: Nanos,
+        is_limited: bool,
+        outstanding_bytes: u32,
+        una: SeqNr,
+        nxt: SeqNr,
+    ) {
         let is_new_flight = una.is_at_or_after(self.flight_end);
         let is_more = !self.is_limited && outstanding_bytes > self.most_outstanding_bytes;
         if is_new_flight || is_limited || is_more {
@@ -30,6 +43,25 @@ impl CwndUsage {
             self.most_outstanding_bytes = outstanding_bytes;
             self.flight_end = nxt;
         }
+        self.used_bytes = self.used_bytes.max(outstanding_bytes);
+        if is_limited {
+            self.restart(now);
+        }
+    }
+
+    /// What was used of a window that was not full for a timeout; after that time it is asked anew.
+    pub fn take_unfilled(&mut self, now: Nanos, rto: Nanos) -> Option<u32> {
+        let used = self.used_bytes;
+        let is_over = now - self.used_since >= rto;
+        is_over.then(|| {
+            self.restart(now);
+            used
+        })
+    }
+
+    /// The window is full, or was decided on.
+    pub fn restart(&mut self, now: Nanos) {
+        (self.used_bytes, self.used_since) = (0, now);
     }
 
     /// Whether the window may grow; in slow start, if half of it was used.

@@ -4,28 +4,57 @@ use super::flight::Record;
 use crate::cc::DeliveryRate;
 use crate::time::{Nanos, SECOND, seconds};
 
-/// What was delivered when a segment was sent (section 4.1.2.2).
+/// What was delivered when a segment was sent (section 4.1.2.2). There is one for each segment in flight, so it is small.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SentState {
-    /// P.sent_time: the last transmission.
-    pub at: Nanos,
-    /// P.delivered; its highest bit is P.is_app_limited.
-    delivered: u64,
-    /// P.delivered_time.
-    delivered_at: Nanos,
-    /// P.first_sent_time.
-    first_sent_at: Nanos,
+    /// P.delivered modulo 2^31, which is more than a window; the highest bit is P.is_app_limited.
+    delivered: u32,
+    /// How long before it was sent P.delivered_time was.
+    delivered_age: Age,
+    /// How long before it was sent P.first_sent_time was.
+    first_sent_age: Age,
 }
 
-const APPLICATION_LIMITED: u64 = 1 << 63;
+const APPLICATION_LIMITED: u32 = 1 << 31;
 
 impl SentState {
-    fn delivered_bytes(&self) -> u64 {
-        self.delivered & !APPLICATION_LIMITED
+    fn is_application_limited(self) -> bool {
+        self.delivered & APPLICATION_LIMITED != 0
+    }
+
+    /// Bytes delivered since it was sent, when `delivered` is all.
+    fn delivered_since(self, delivered: u64) -> u32 {
+        (delivered as u32).wrapping_sub(self.delivered) & !APPLICATION_LIMITED
     }
 }
 
-/// What was delivered in all (section 4.1.2.1).
+/// A time span in 32 bits: exact up to two seconds, to a microsecond above.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Age(u32);
+
+impl Age {
+    /// Set if the rest counts units of 2^10 ns.
+    const IS_COARSE: u32 = 1 << 31;
+
+    fn new(span: Nanos) -> Self {
+        match span < Nanos::from(Self::IS_COARSE) {
+            true => Self(span as u32),
+            false => {
+                Self(Self::IS_COARSE | (span >> 10).min(Nanos::from(Self::IS_COARSE) - 1) as u32)
+            }
+        }
+    }
+
+    fn span(self) -> Nanos {
+        let value = Nanos::from(self.0 & !Self::IS_COARSE);
+        match self.0 & Self::IS_COARSE == 0 {
+            true => value,
+            false => value << 10,
+        }
+    }
+}
+
+/// What was delivered in all/// What was delivered in all (section 4.1.2.1).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deliveries {
     /// C.delivered, in bytes.
@@ -48,12 +77,11 @@ impl Deliveries {
         if is_idle {
             (self.first_sent_at, self.at) = (now, now);
         }
-        let limited = u64::from(self.limited_until_bytes.is_some()) * APPLICATION_LIMITED;
+        let limited = u32::from(self.limited_until_bytes.is_some()) * APPLICATION_LIMITED;
         SentState {
-            at: now,
-            delivered: self.bytes | limited,
-            delivered_at: self.at,
-            first_sent_at: self.first_sent_at,
+            delivered: self.bytes as u32 & !APPLICATION_LIMITED | limited,
+            delivered_age: Age::new(now - self.at),
+            first_sent_age: Age::new(now.saturating_sub(self.first_sent_at)),
         }
     }
 
@@ -62,12 +90,12 @@ impl Deliveries {
         self.limited_until_bytes = Some((self.bytes + u64::from(in_flight_bytes)).max(1));
     }
 
-    /// An acknowledgment delivered so many bytes; `newest` of them was sent last (section 4.1.2.3).
+    /// An acknowledgment delivered so many bytes; of them `newest` was sent last, at `sent_at` (section 4.1.2.3).
     pub fn delivered(
         &mut self,
         now: Nanos,
         bytes: u32,
-        newest: &SentState,
+        (sent_at, newest): (Nanos, SentState),
         min_rtt: Option<Nanos>,
     ) -> Option<DeliveryRate> {
         self.bytes += u64::from(bytes);
@@ -75,19 +103,18 @@ impl Deliveries {
         if self.limited_until_bytes.is_some_and(|end| self.bytes > end) {
             self.limited_until_bytes = None;
         }
-        self.first_sent_at = newest.at;
-        let sending = newest.at - newest.first_sent_at.min(newest.at);
-        let acknowledging = now - newest.delivered_at;
-        let interval = sending.max(acknowledging);
+        self.first_sent_at = sent_at;
+        let acknowledging = now - sent_at + newest.delivered_age.span();
+        let interval = acknowledging.max(newest.first_sent_age.span());
         // Too short: aggregated or spurious, and no sample.
         if interval == 0 || min_rtt.is_some_and(|min_rtt| interval < min_rtt) {
             return None;
         }
-        let bytes = self.bytes - newest.delivered_bytes();
+        let bytes = newest.delivered_since(self.bytes);
         Some(DeliveryRate {
-            bytes_per_second: bytes as f64 / seconds(interval),
-            is_application_limited: newest.delivered & APPLICATION_LIMITED != 0,
-            delivered_before_bytes: newest.delivered_bytes(),
+            bytes_per_second: f64::from(bytes) / seconds(interval),
+            is_application_limited: newest.is_application_limited(),
+            delivered_before_bytes: self.bytes - u64::from(bytes),
         })
     }
 }
@@ -105,16 +132,16 @@ pub(super) struct Delivery {
     selective: Option<(Nanos, Nanos)>,
     /// Whether one acknowledged cumulatively had been sent again.
     pub has_retransmitted: bool,
-    /// The one that was sent last.
-    pub newest: Option<SentState>,
+    /// The one that was sent last, and when.
+    pub newest: Option<(Nanos, SentState)>,
 }
 
 impl Delivery {
     pub fn add(&mut self, record: &Record, is_selective: bool) {
         self.bytes += record.end().distance_from(record.seq) as u32;
         self.is_selective |= is_selective;
-        if self.newest.is_none_or(|newest| record.sent.at >= newest.at) {
-            self.newest = Some(record.sent);
+        if self.newest.is_none_or(|(at, _)| record.sent_at >= at) {
+            self.newest = Some((record.sent_at, record.sent));
         }
         if record.was_retransmitted() {
             self.has_retransmitted |= !is_selective;
@@ -125,7 +152,7 @@ impl Delivery {
         } else {
             &mut self.cumulative
         };
-        let at = record.sent.at;
+        let at = record.sent_at;
         *times = Some(times.map_or((at, at), |(first, _)| (first, at)));
     }
 
@@ -140,4 +167,20 @@ impl Delivery {
 /// A rate's interval between two bytes of that many each, in nanoseconds.
 pub(super) fn interval(bytes: u32, bytes_per_second: f64) -> Nanos {
     (f64::from(bytes) * SECOND as f64 / bytes_per_second.max(1.0)) as Nanos
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_exact_for_seconds_and_good_for_half_an_hour() {
+        for span in [0, 1, SECOND + 1, (1 << 31) - 1] {
+            assert_eq!(Age::new(span).span(), span);
+        }
+        assert_eq!(Age::new(1 << 31).span(), 1 << 31);
+        assert_eq!(Age::new(5 * SECOND + 1).span() / 1024, 5 * SECOND / 1024);
+        assert_eq!(Age::new(1024 * SECOND).span(), 1024 * SECOND);
+        assert!(Age::new(Nanos::MAX).span() > 2000 * SECOND);
+    }
 }

@@ -1,7 +1,8 @@
 //! What was sent and is not acknowledged: one record per segment, with what the peer and the clock say of it (RFC 6675's
 //! scoreboard).
 //!
-//! A record keeps its boundaries until all of it is acknowledged, because an MPTCP mapping may belong to it.
+//! A record keeps its boundaries until all of it is acknowledged, because an MPTCP mapping may belong to it. Its bytes stand in
+//! [`SentData`].
 
 use std::collections::VecDeque;
 
@@ -9,6 +10,8 @@ use super::Chunk;
 use super::delivery_rate::SentState;
 use super::rack::{Rack, Transmission};
 use super::sack::SackedAbove;
+use super::sent_data::SentData;
+use crate::sched::Range;
 use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::SackBlock;
@@ -42,16 +45,22 @@ impl Marks {
     }
 }
 
+/// The least by which the list grows, in records.
+const LEAST_GROWTH: usize = 4;
+/// Records that an empty list keeps room for, lest a flight that ends every round trip allocates: 4 kB.
+const KEPT_RECORDS: usize = 128;
+
 /// A segment that was sent.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
-    pub chunk: Chunk,
-    pub seq: SeqNr,
-    payload_len: u32,
-    marks: Marks,
-    /// The last time it was sent.
-    pub transmission: Transmission,
+    /// When it was sent last.
+    pub sent_at: Nanos,
     pub sent: SentState,
+    pub seq: SeqNr,
+    /// Its last transmission.
+    pub transmission: Transmission,
+    payload_len: u16,
+    marks: Marks,
 }
 
 impl Record {
@@ -67,8 +76,12 @@ impl Record {
         self.marks.has(Marks::EVER_RETRANSMITTED)
     }
 
+    pub fn payload_len(&self) -> u32 {
+        u32::from(self.payload_len)
+    }
+
     fn seq_len(&self) -> u32 {
-        self.payload_len + u32::from(self.has_fin())
+        self.payload_len() + u32::from(self.has_fin())
     }
 
     fn is_sacked(&self) -> bool {
@@ -95,6 +108,7 @@ impl Record {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flight {
     records: VecDeque<Record>,
+    data: SentData,
     sums: Sums,
     last_transmission: Transmission,
     /// Bytes that were marked lost since this was asked last.
@@ -132,12 +146,34 @@ impl Flight {
         self.records.len()
     }
 
-    pub fn records(&self) -> impl Iterator<Item = &Record> {
-        self.records.iter()
+    /// The data of all records, in the order in which it was sent.
+    pub fn unacked(&self) -> impl Iterator<Item = Range> {
+        let with_data = self.records.iter().filter(|record| record.payload_len > 0);
+        with_data.map(|record| Range {
+            start: self.data.offset(record.seq),
+            len: u64::from(record.payload_len),
+        })
+    }
+
+    /// Where the data of the first record with that byte of the stream ends.
+    pub fn end_of_record_with(&self, offset: u64) -> Option<u64> {
+        let seq = self.data.seq_of(offset)?;
+        let after = self
+            .records
+            .partition_point(|record| record.seq.is_at_or_before(seq));
+        let record = &self.records[after - 1];
+        let rest = (record.seq + record.payload_len()).distance_from(seq);
+        Some(offset + rest as u64)
     }
 
     pub fn record(&self, index: usize) -> &Record {
         &self.records[index]
+    }
+
+    /// The data of a record.
+    pub fn chunk(&self, index: usize) -> Chunk {
+        let record = self.record(index);
+        self.data.slice(record.seq, record.payload_len())
     }
 
     /// Bytes in the network, as far as it is known.
@@ -162,23 +198,40 @@ impl Flight {
     }
 
     /// A segment is sent for the first time; the number of its record.
-    pub fn push(&mut self, chunk: Chunk, seq: SeqNr, fin: bool, sent: SentState) -> usize {
+    pub fn push(
+        &mut self,
+        now: Nanos,
+        chunk: &Chunk,
+        seq: SeqNr,
+        fin: bool,
+        sent: SentState,
+    ) -> usize {
         let mut marks = Marks::default();
         if fin {
             marks.set(Marks::FIN);
         }
         self.last_transmission = self.last_transmission.next();
         let record = Record {
-            payload_len: chunk.payload.len(),
-            chunk,
-            seq,
-            marks,
-            transmission: self.last_transmission,
+            sent_at: now,
             sent,
+            seq,
+            transmission: self.last_transmission,
+            payload_len: chunk.payload.len() as u16,
+            marks,
         };
+        self.data.push(seq, chunk);
         self.sums.add(&record);
+        self.make_room();
         self.records.push_back(record);
         self.records.len() - 1
+    }
+
+    /// Grows by an eighth: of large windows little memory is left unused.
+    fn make_room(&mut self) {
+        let len = self.records.len();
+        if len == self.records.capacity() {
+            self.records.reserve_exact(LEAST_GROWTH.max(len / 8));
+        }
     }
 
     /// The first that is lost and not repeated (RFC 6675, section 4, NextSeg rule 1).
@@ -195,12 +248,12 @@ impl Flight {
     }
 
     /// A record is sent again.
-    pub fn retransmitted(&mut self, index: usize, sent: SentState) {
+    pub fn retransmitted(&mut self, now: Nanos, index: usize, sent: SentState) {
         self.last_transmission = self.last_transmission.next();
         let transmission = self.last_transmission;
         self.change(index, |record| {
             record.transmission = transmission;
-            record.sent = sent;
+            (record.sent_at, record.sent) = (now, sent);
             record
                 .marks
                 .set(Marks::RETRANSMITTED | Marks::EVER_RETRANSMITTED);
@@ -220,6 +273,16 @@ impl Flight {
                 delivered(&record);
             }
         }
+        match self.records.front() {
+            Some(first) => self.data.forget_before(first.seq),
+            None => self.empty(),
+        }
+    }
+
+    /// All is acknowledged; the memory of a large flight is given back.
+    fn empty(&mut self) {
+        self.data.clear();
+        self.records.shrink_to(KEPT_RECORDS);
     }
 
     /// Marks what lies within a block; `delivered` is told of each record that is new. A block beyond what was sent finds none.
@@ -353,10 +416,9 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::payload::Payload;
 
     #[test]
     fn a_record_is_small() {
-        assert!(size_of::<Record>() <= size_of::<Payload>() + 64);
+        assert!(size_of::<Record>() <= 32);
     }
 }

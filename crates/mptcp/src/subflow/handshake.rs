@@ -196,13 +196,13 @@ impl Subflow {
     /// The initial window (RFC 6928), or one segment after more than one lost SYN, as in Linux (RFC 5681, section 3.1).
     fn start_window(&mut self, control: &mut Control<'_>) {
         let mss = self.segment_bytes();
-        let segments = match self.handshake.transmissions {
-            0..=2 => self.config.initial_window_segments,
-            _ => 1,
+        let bytes = match self.handshake.transmissions {
+            0..=2 => self.config.initial_window.bytes(mss),
+            _ => mss,
         };
         let window = control.window_mut();
         window.mss_bytes = mss;
-        window.cwnd_bytes = f64::from(segments) * f64::from(mss);
+        window.cwnd_bytes = f64::from(bytes);
         self.report_to(window);
     }
 

@@ -12,7 +12,7 @@
 //! | What is lost? | [`rack`] and [`tlp`] (RFC 8985), or three duplicates ([`sack`], RFC 6675; RFC 6582 without SACK) |
 //! | When is it repeated without news? | at the retransmission timeout ([`rtt`], RFC 6298), Linux's estimator or the RFC's |
 //! | How much may be sent in recovery? | proportional rate reduction ([`prr`], RFC 9937) |
-//! | Was it a mistake? | timestamps and duplicate reports tell (RFC 3522, 2883), and the window is given back (RFC 4015) |
+//! | Was it a mistake? | timestamps and duplicate reports tell (RFC 3522, 2883), and what comes after a timeout (RFC 5682); then the window is given back (RFC 4015) |
 //! | How much otherwise? | the congestion control says, [`crate::cc`], through [`Control`]; the peer's window (RFC 7323) bounds it |
 //! | When is an acknowledgment sent? | for every second segment, after a delay, or at once (RFC 5681, section 4.2) |
 //! | Did a router mark it? | ECN as of RFC 3168 |
@@ -33,16 +33,19 @@ mod cwnd_usage;
 mod delivery_rate;
 mod ecn;
 mod flight;
+mod frto;
 mod handshake;
 mod options;
 mod pacing;
 pub mod prr;
 pub mod rack;
 mod reassembly;
+mod receive_rtt;
 mod recovery;
 pub mod rtt;
 pub mod sack;
 mod send_queue;
+mod sent_data;
 mod timeout;
 mod timers;
 mod timestamps;
@@ -50,7 +53,7 @@ pub mod tlp;
 mod transmit;
 mod windows;
 
-pub use config::{Config, Keepalive, RtoConfig, RtoEstimator, SynRetries};
+pub use config::{Config, InitialWindow, Keepalive, RtoConfig, RtoEstimator, SynRetries};
 pub use control::Control;
 pub use options::{NoOptions, Options, Outgoing, SegmentKind};
 
@@ -63,6 +66,7 @@ use handshake::{Handshake, TIMESTAMPS_LEN};
 use pacing::Pacing;
 use rack::Rack;
 use reassembly::Reassembly;
+use receive_rtt::ReceiveRtt;
 use recovery::{Phase, Recovery};
 use rtt::Rtt;
 use send_queue::SendQueue;
@@ -71,8 +75,11 @@ use timestamps::TimestampState;
 use transmit::Output;
 use windows::{PeerWindow, ReceiveWindow};
 
+use std::sync::Arc;
+
 use crate::cc::Window;
 use crate::payload::Payload;
+use crate::sched::Range;
 use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{Ecn, Flags, Segment};
@@ -135,7 +142,7 @@ pub struct Arrival {
 }
 
 /// Data of the stream that a subflow carries.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
     /// Where it starts in the stream, in bytes.
     pub offset: u64,
@@ -200,7 +207,7 @@ enum Fin {
 /// A TCP connection.
 #[derive(Debug)]
 pub struct Subflow {
-    config: Config,
+    config: Arc<Config>,
     state: State,
     closed: Option<CloseReason>,
     /// Ours and the peer's.
@@ -254,9 +261,12 @@ pub struct Subflow {
     reset_due: bool,
     /// A reset for an impossible acknowledgment, which is its number.
     reset_reply: Option<SeqNr>,
+    /// Nothing has happened since there was nothing to be sent, with that receive window in bytes: there is nothing still.
+    rests_with: Option<u64>,
 
     // What we receive.
     received: Option<Reassembly>,
+    receive_rtt: ReceiveRtt,
     receive_window: ReceiveWindow,
     acks: AckPolicy,
     last_received_at: Nanos,
@@ -266,24 +276,25 @@ impl Subflow {
     /// Opens: the first [`Subflow::poll_transmit`] gives the SYN.
     pub fn connect(
         now: Nanos,
-        config: Config,
+        config: impl Into<Arc<Config>>,
         local_port: u16,
         remote_port: u16,
         iss: SeqNr,
     ) -> Self {
-        Self::new(now, config, State::SynSent, (local_port, remote_port), iss)
+        let ports = (local_port, remote_port);
+        Self::new(now, config.into(), State::SynSent, ports, iss)
     }
 
     /// Answers a SYN: the first [`Subflow::poll_transmit`] gives the SYN/ACK.
-    pub fn accept(now: Nanos, config: Config, syn: &Segment, iss: SeqNr) -> Self {
+    pub fn accept(now: Nanos, config: impl Into<Arc<Config>>, syn: &Segment, iss: SeqNr) -> Self {
         let ports = (syn.destination_port, syn.source_port);
-        let mut subflow = Self::new(now, config, State::SynReceived, ports, iss);
+        let mut subflow = Self::new(now, config.into(), State::SynReceived, ports, iss);
         subflow.negotiate(now, syn);
         subflow.peer_window.set(syn);
         subflow
     }
 
-    fn new(now: Nanos, config: Config, state: State, ports: (u16, u16), iss: SeqNr) -> Self {
+    fn new(now: Nanos, config: Arc<Config>, state: State, ports: (u16, u16), iss: SeqNr) -> Self {
         Self {
             state,
             closed: None,
@@ -305,9 +316,9 @@ impl Subflow {
             fin: Fin::default(),
             peer_window: PeerWindow::default(),
             pacing: Pacing::default(),
-            cwnd_usage: CwndUsage::new(iss),
+            cwnd_usage: CwndUsage::new(now, iss),
             last_sent_at: now,
-            rtt: Rtt::new(config.rto, iss),
+            rtt: Rtt::new(&config, iss),
             rack: Rack::new(iss),
             deliveries: Deliveries::default(),
             recovery: Recovery::new(iss),
@@ -320,7 +331,9 @@ impl Subflow {
             sends_what_fits: false,
             reset_due: false,
             reset_reply: None,
+            rests_with: None,
             received: None,
+            receive_rtt: ReceiveRtt::default(),
             receive_window: ReceiveWindow::default(),
             acks: AckPolicy::new(config.quick_acks),
             last_received_at: now,
@@ -338,6 +351,7 @@ impl Subflow {
     ) -> Arrival {
         let mut arrival = Arrival::default();
         let before = self.closed;
+        self.rests_with = None;
         self.counters.received_segments += 1;
         self.arrives(now, segment, ecn, control, &mut arrival);
         arrival.closed = self.closed.filter(|_| before.is_none());
@@ -346,6 +360,7 @@ impl Subflow {
 
     /// What is due at `now`; the subflow may have ended ([`Subflow::closed`]).
     pub fn handle_timeout(&mut self, now: Nanos, control: &mut Control<'_>) {
+        self.rests_with = None;
         while let Some(timer) = self.timers.take_expired(now) {
             self.expired(now, timer, control);
         }
@@ -354,6 +369,7 @@ impl Subflow {
 
     /// Data for the end of the queue. It is ignored after [`Subflow::close`].
     pub fn push(&mut self, chunk: Chunk) {
+        self.rests_with = None;
         if self.fin == Fin::None {
             self.queue.push(chunk);
         }
@@ -364,6 +380,7 @@ impl Subflow {
         if self.state == State::SynSent {
             self.end(CloseReason::Aborted);
         } else if self.fin == Fin::None {
+            self.rests_with = None;
             self.fin = Fin::Queued;
         }
     }
@@ -373,17 +390,37 @@ impl Subflow {
         if self.state == State::Closed {
             return;
         }
+        self.rests_with = None;
         self.reset_due = !matches!(self.state, State::SynSent | State::TimeWait);
         self.end(CloseReason::Aborted);
     }
 
+    /// When our SYN went out is not known: only a timestamp measures its round trip, as if it had gone out twice.
+    pub(crate) fn distrust_handshake(&mut self) {
+        self.handshake.transmissions += 1;
+    }
+
+    /// A RST though it has ended by itself, for a peer that may not know.
+    pub fn owe_reset(&mut self) {
+        self.rests_with = None;
+        self.reset_due = true;
+    }
+
+    /// A segment that makes a peer that lives answer (RFC 9293, section 3.8.4).
+    pub fn send_keepalive(&mut self) {
+        self.rests_with = None;
+        self.probe_due = true;
+    }
+
     /// An acknowledgment is to be sent at once, with whatever options the connection has to send.
     pub fn send_ack(&mut self) {
+        self.rests_with = None;
         self.acks.ask(Due::Alone);
     }
 
     /// Bytes of MPTCP options that a data segment will have; they come out of its payload.
     pub fn reserve_options(&mut self, bytes: u32, window: &mut Window) {
+        self.rests_with = None;
         self.reserved = bytes.next_multiple_of(4);
         window.mss_bytes = self.segment_bytes();
         // A window of one small segment would hold no larger one.
@@ -399,12 +436,21 @@ impl Subflow {
         control: &mut Control<'_>,
         options: &mut dyn Options,
     ) -> Option<Segment> {
-        self.transmit(&mut Output {
+        if self
+            .rests_with
+            .is_some_and(|bytes| receive_window_bytes <= bytes)
+        {
+            return None;
+        }
+        let segment = self.transmit(&mut Output {
             now,
             available: receive_window_bytes,
             control,
             options,
-        })
+        });
+        let rests = segment.is_none() && !self.timers.is_armed(Timer::Pacing);
+        self.rests_with = rests.then_some(receive_window_bytes);
+        segment
     }
 
     /// The ECN field of the packet for the segment that [`Subflow::poll_transmit`] gave last.
@@ -417,9 +463,8 @@ impl Subflow {
         self.timers.next()
     }
 
-    /// Data in order: the number of its first byte relative to the peer's initial sequence number (1 is the first), and the
-    /// bytes.
-    pub fn read(&mut self) -> Option<(u32, Payload)> {
+    /// The next bytes in order.
+    pub fn read(&mut self) -> Option<Payload> {
         self.received.as_mut()?.read()
     }
 
@@ -448,23 +493,34 @@ impl Subflow {
         self.flight.outstanding_bytes() + self.queue.bytes()
     }
 
-    /// Data sent and not acknowledged, oldest first.
-    pub fn unacked(&self) -> impl Iterator<Item = &Chunk> {
-        let chunks = self.flight.records().map(|record| &record.chunk);
-        chunks.filter(|chunk| !chunk.payload.is_empty())
+    /// Data sent and not acknowledged, segment by segment, oldest first.
+    pub fn unacked(&self) -> impl Iterator<Item = Range> {
+        self.flight.unacked()
     }
 
-    /// Data assigned and not sent, oldest first.
-    pub fn queued(&self) -> impl Iterator<Item = &Chunk> {
-        self.queue.chunks()
+    /// Data assigned and not sent, as it was assigned, oldest first.
+    pub fn queued(&self) -> impl Iterator<Item = Range> {
+        self.queue.ranges()
+    }
+
+    /// Where the data ends that it was given together with that byte of the stream, or sent in one segment; nothing if it does
+    /// not have the byte, or the byte is acknowledged.
+    pub fn end_of_data_with(&self, offset: u64) -> Option<u64> {
+        let sent = self.flight.end_of_record_with(offset);
+        sent.or_else(|| self.queue.end_of_chunk_with(offset))
     }
 
     /// The most that [`Subflow::unacked_bytes`] is to become: twice the window, as Linux lets the send buffer follow it
     /// (`tcp_sndbuf_expand`), within what the configuration allows.
     pub fn buffer_bytes(&self, window: &Window) -> u32 {
-        let least = 2 * self.config.initial_window_segments * window.mss_bytes;
+        let least = 2 * self.config.initial_window.bytes(window.mss_bytes);
         let twice_cwnd = (2.0 * window.cwnd_bytes) as u32;
         twice_cwnd.max(least).min(self.config.send_buffer_bytes)
+    }
+
+    /// The round-trip time by the data that was received, or without timestamps by what was sent.
+    pub fn receive_rtt(&self) -> Option<Nanos> {
+        self.receive_rtt.smoothed().or(self.rtt.srtt())
     }
 
     /// The window that the peer told last, in bytes.
@@ -481,11 +537,12 @@ impl Subflow {
     /// The window that it starts with.
     pub fn initial_window(&self) -> Window {
         let mss = self.segment_bytes();
-        Window::new(mss, self.config.initial_window_segments * mss)
+        Window::new(mss, self.config.initial_window.bytes(mss))
     }
 
     /// Takes back what was assigned and never sent.
-    pub fn take_queue(&mut self) -> Vec<Chunk> {
+    pub fn take_queue(&mut self) -> Vec<Range> {
+        self.rests_with = None;
         self.queue.take_all()
     }
 

@@ -66,7 +66,7 @@ impl Rack {
     /// first transmission arrived. Timestamps do not tell, as in Linux: a report out of order echoes an older one.
     pub fn delivered(&mut self, now: Nanos, record: &Record, min_rtt: Nanos) {
         self.note_order(record);
-        let rtt = now - record.sent.at;
+        let rtt = now - record.sent_at;
         if record.was_retransmitted() && rtt < min_rtt {
             return;
         }
@@ -123,6 +123,6 @@ impl Rack {
 
     /// When that segment counts as lost (section 6.2, step 5).
     pub fn lost_at(&self, record: &Record, window: Nanos) -> Nanos {
-        record.sent.at + self.rtt + window
+        record.sent_at + self.rtt + window
     }
 }

@@ -47,7 +47,7 @@ pub(super) struct Reassembly {
     irs: SeqNr,
     /// RCV.NXT.
     next: SeqNr,
-    readable: VecDeque<Piece>,
+    readable: VecDeque<Payload>,
     /// Beyond holes: disjoint, in order of their numbers.
     pieces: VecDeque<Piece>,
     piece_bytes: u32,
@@ -64,7 +64,7 @@ impl Reassembly {
         Self {
             irs,
             next: irs + 1,
-            readable: VecDeque::new(),
+            readable: VecDeque::with_capacity(1),
             pieces: VecDeque::new(),
             piece_bytes: 0,
             blocks: SackBlocks::new(),
@@ -94,10 +94,9 @@ impl Reassembly {
         self.duplicate.is_some() || !self.blocks.is_empty()
     }
 
-    /// Data in order, by its number relative to the initial one.
-    pub fn read(&mut self) -> Option<(u32, Payload)> {
-        let piece = self.readable.pop_front()?;
-        Some((piece.seq.distance_from(self.irs) as u32, piece.payload))
+    /// The next bytes in order.
+    pub fn read(&mut self) -> Option<Payload> {
+        self.readable.pop_front()
     }
 
     /// Takes data, as far as it lies before `edge`, the end of the window.
@@ -137,7 +136,7 @@ impl Reassembly {
 
     fn append(&mut self, piece: Piece) {
         self.next = piece.end();
-        self.readable.push_back(piece);
+        self.readable.push_back(piece.payload);
     }
 
     /// Data in order meets pieces that were waiting.

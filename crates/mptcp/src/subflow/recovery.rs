@@ -1,6 +1,7 @@
 //! What a loss, a mark or a timeout does to the window and to what is in flight (RFC 5681, 6582, 6675, 8985, 9937), and how it
-//! is undone when it was a mistake (RFC 3522, 4015).
+//! is undone when it was a mistake (RFC 3522, 4015; `frto`).
 
+use super::frto::Frto;
 use super::prr::Prr;
 use super::timers::Timer;
 use super::tlp::{self, Probe, Verdict};
@@ -28,9 +29,11 @@ pub(super) enum Phase {
 pub(super) struct Recovery {
     pub phase: Phase,
     /// RecoveryPoint: what had been sent when it began (RFC 6675, section 5).
-    point: SeqNr,
+    pub point: SeqNr,
+    /// What is waited for to learn whether the last timeout was a mistake.
+    pub frto: Frto,
     pub prr: Prr,
-    undo: Option<Undo>,
+    undo: Option<Box<Undo>>,
     /// A tail loss probe that was sent.
     pub probe: Option<Probe>,
     /// Duplicate acknowledgments in a row of a peer without SACK.
@@ -55,6 +58,7 @@ impl Recovery {
         Self {
             phase: Phase::Open,
             point: iss,
+            frto: Frto::Off,
             prr: Prr::default(),
             undo: None,
             probe: None,
@@ -103,18 +107,19 @@ impl Recovery {
 
     fn begin(&mut self, phase: Phase, una: SeqNr, nxt: SeqNr) {
         self.phase = phase;
+        self.frto = Frto::Off;
         self.point = nxt;
         self.prr = Prr::new(nxt.distance_from(una) as u64);
     }
 
     fn remember(&mut self, window: &Window, una: SeqNr) {
-        self.undo = Some(Undo {
+        self.undo = Some(Box::new(Undo {
             cwnd_bytes: window.cwnd_bytes,
             ssthresh_bytes: window.ssthresh_bytes,
             una,
             first: None,
             unreported: 0,
-        });
+        }));
     }
 
     /// Whether that acknowledgment ends the phase. Our CWR has to reach the peer before another mark counts, so a reduction
@@ -168,7 +173,12 @@ impl Subflow {
         if self.backoff == 0 {
             self.reduce_after_timeout(now, control);
         }
+        // Amid a repair what arrives may be what was sent again (RFC 5682, step 1).
+        let tells = !self.recovery.is_repairing() || self.backoff > 0;
         self.recovery.begin(Phase::Loss, self.una, self.nxt);
+        if tells {
+            self.recovery.frto = Frto::Retransmission;
+        }
         self.recovery.probe = None;
         self.recovery.duplicate_acks = 0;
         self.ecn.window_reduced();
@@ -221,6 +231,7 @@ impl Subflow {
             self.rack.recovery_exited();
         }
         self.recovery.phase = Phase::Open;
+        self.recovery.frto = Frto::Off;
         self.recovery.duplicate_acks = 0;
         self.finish_episode(now, was_reducing, control);
     }
@@ -275,6 +286,7 @@ impl Subflow {
         self.flight.clear_losses();
         self.forced_retransmission = false;
         self.recovery.phase = Phase::Open;
+        self.recovery.frto = Frto::Off;
         let is_ours = !control.owns_window();
         let window = control.window_mut();
         if is_ours {

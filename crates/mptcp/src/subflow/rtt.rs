@@ -1,6 +1,8 @@
 //! The round-trip time and the retransmission timeout (RFC 6298), by Linux's estimator or the RFC's.
 
-use super::{RtoConfig, RtoEstimator};
+use std::sync::Arc;
+
+use super::{Config, RtoEstimator};
 use crate::seq::SeqNr;
 use crate::time::{MICROSECOND, Nanos, SECOND};
 
@@ -120,7 +122,7 @@ enum Estimator {
 /// What a subflow knows of its round-trip time.
 #[derive(Clone, Debug)]
 pub(super) struct Rtt {
-    config: RtoConfig,
+    config: Arc<Config>,
     estimator: Estimator,
     /// The timeout before the first sample.
     unmeasured_rto: Nanos,
@@ -130,15 +132,15 @@ pub(super) struct Rtt {
 }
 
 impl Rtt {
-    pub fn new(config: RtoConfig, iss: SeqNr) -> Self {
-        let estimator = match config.estimator {
+    pub fn new(config: &Arc<Config>, iss: SeqNr) -> Self {
+        let estimator = match config.rto.estimator {
             RtoEstimator::Linux => Estimator::Linux(LinuxEstimator::default()),
             RtoEstimator::Rfc6298 => Estimator::Rfc(RfcEstimator::default()),
         };
         Self {
-            config,
+            config: Arc::clone(config),
             estimator,
-            unmeasured_rto: config.initial,
+            unmeasured_rto: config.rto.initial,
             min: None,
             flight_end: iss,
         }
@@ -152,7 +154,7 @@ impl Rtt {
         }
         match &mut self.estimator {
             Estimator::Linux(linux) => {
-                let min = self.config.min;
+                let min = self.config.rto.min;
                 linux.sample(microseconds(rtt), microseconds(min), is_new_flight);
             }
             Estimator::Rfc(rfc) => rfc.sample(rtt as f64),
@@ -187,7 +189,7 @@ impl Rtt {
         if self.srtt().is_none() {
             return self.unmeasured_rto;
         }
-        let (min, max) = (self.config.min, self.config.max);
+        let (min, max) = (self.config.rto.min, self.config.rto.max);
         match &self.estimator {
             Estimator::Linux(linux) => (linux.rto_us() * MICROSECOND).min(max),
             Estimator::Rfc(rfc) => rfc.rto_ns(min as f64, max as f64) as Nanos,
@@ -195,7 +197,7 @@ impl Rtt {
     }
 
     pub fn backed_off(&self, expiries: u32) -> Nanos {
-        backed_off(self.rto(), expiries, self.config.max)
+        backed_off(self.rto(), expiries, self.config.rto.max)
     }
 
     /// The SYN was lost and nothing measured since: 3 s (RFC 6298, section 5.7).

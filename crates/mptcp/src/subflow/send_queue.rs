@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Chunk;
+use crate::sched::Range;
 
 /// Chunks in the order in which they are to be sent.
 #[derive(Clone, Debug, Default)]
@@ -28,13 +29,23 @@ impl SendQueue {
         self.bytes == 0
     }
 
-    pub fn chunks(&self) -> impl Iterator<Item = &Chunk> {
-        self.chunks.iter()
+    pub fn ranges(&self) -> impl Iterator<Item = Range> {
+        self.chunks.iter().map(|chunk| Range {
+            start: chunk.offset,
+            len: u64::from(chunk.payload.len()),
+        })
     }
 
-    pub fn take_all(&mut self) -> Vec<Chunk> {
-        self.bytes = 0;
-        self.chunks.drain(..).collect()
+    /// Where the first chunk with that byte of the stream ends.
+    pub fn end_of_chunk_with(&self, offset: u64) -> Option<u64> {
+        let has_it = |chunk: &&Chunk| chunk.offset <= offset && offset < chunk.end();
+        self.chunks.iter().find(has_it).map(Chunk::end)
+    }
+
+    pub fn take_all(&mut self) -> Vec<Range> {
+        let ranges = self.ranges().collect();
+        *self = Self::default();
+        ranges
     }
 
     /// How long the next segment can be, up to `limit` bytes: chunks that continue each other count as one.
@@ -74,7 +85,7 @@ impl SendQueue {
             payload: first.payload.slice(0..len),
         };
         first.offset += u64::from(len);
-        first.payload = first.payload.slice(len..whole);
+        first.payload.cut_front(len);
         taken
     }
 }

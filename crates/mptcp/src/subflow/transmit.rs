@@ -1,7 +1,10 @@
 //! What is sent next.
 
 use super::ack_policy::Due;
+use super::frto::{Frto, NEW_SEGMENTS};
 use super::handshake::TIMESTAMPS_LEN;
+use super::reassembly::Reassembly;
+use super::recovery::Phase;
 use super::timers::Timer;
 use super::tlp::Probe;
 use super::{Chunk, Control, Fin, Options, Outgoing, SegmentKind, State, Subflow, timestamps};
@@ -72,8 +75,7 @@ impl Subflow {
     }
 
     fn transmit_synchronized(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
-        let reports = self.has_sack && self.received.as_ref().is_some_and(|it| it.has_blocks());
-        if self.acks.due == Due::Alone || (self.acks.due == Due::Now && reports) {
+        if self.acks.due == Due::Alone || (self.acks.due == Due::Now && self.has_blocks()) {
             return Some(self.send_ack_at(self.ack_seq(), output));
         }
         if std::mem::take(&mut self.probe_due) {
@@ -84,6 +86,11 @@ impl Subflow {
         }
         let is_due = self.acks.due == Due::Now || self.is_window_update_due(output.available);
         is_due.then(|| self.send_ack_at(self.ack_seq(), output))
+    }
+
+    /// Whether there is something to report out of order.
+    fn has_blocks(&self) -> bool {
+        self.has_sack && self.received.as_ref().is_some_and(Reassembly::has_blocks)
     }
 
     fn is_window_update_due(&self, available: u64) -> bool {
@@ -144,6 +151,14 @@ impl Subflow {
             return None;
         }
         self.timers.cancel(Timer::Pacing);
+        if self.recovery.frto == Frto::NewData {
+            let segment = self.transmit_in_place_of_lost(output);
+            // Without new data, or the window for it, it is a timeout like others.
+            if segment.is_some() || self.nxt.is_after(self.recovery.point) {
+                return segment;
+            }
+            self.recovery.frto = Frto::Off;
+        }
         if let Some(index) = self.flight.next_lost() {
             let record = self.flight.record(index);
             let len = record.end().distance_from(record.seq) as u32;
@@ -164,6 +179,17 @@ impl Subflow {
         }
     }
 
+    /// Step 2b of RFC 5682.
+    fn transmit_in_place_of_lost(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
+        let sent = self.nxt.distance_from(self.recovery.point) as u32;
+        match self.sendable() {
+            Sendable::Segment(len, fin) if sent < NEW_SEGMENTS * self.segment_bytes() => {
+                self.transmit_new(len, fin, output)
+            }
+            _ => None,
+        }
+    }
+
     fn transmit_new(
         &mut self,
         len: u32,
@@ -174,17 +200,38 @@ impl Subflow {
         let has_room = self.has_room(len, output.control);
         // The last FIN does not wait for the congestion window.
         if !has_room && len > 0 {
-            let outstanding = self.flight.outstanding_bytes();
-            self.cwnd_usage.note(true, outstanding, self.una, self.nxt);
+            self.note_cwnd_usage(true, output);
             return None;
         }
         self.sends_what_fits = false;
         let segment = self.send_new(len, fin, output);
         let is_limited = !self.has_room(self.segment_bytes(), output.control);
-        let outstanding = self.flight.outstanding_bytes();
-        self.cwnd_usage
-            .note(is_limited, outstanding, self.una, self.nxt);
+        self.note_cwnd_usage(is_limited, output);
         Some(segment)
+    }
+
+    fn note_cwnd_usage(&mut self, is_limited: bool, output: &mut Output<'_, '_>) {
+        let outstanding = self.flight.outstanding_bytes();
+        let usage = &mut self.cwnd_usage;
+        usage.note(output.now, is_limited, outstanding, self.una, self.nxt);
+        let may_shrink = self.config.restart_after_idle
+            && self.recovery.phase == Phase::Open
+            && self.queue.is_empty()
+            && !output.control.owns_window();
+        if may_shrink && let Some(used) = usage.take_unfilled(output.now, self.rtt.rto()) {
+            self.shrink_unused(output.control.window_mut(), used);
+        }
+    }
+
+    /// A window of which an application leaves a part unused says nothing of the path any more: it goes half way to what was
+    /// used (RFC 2861, section 3.1; `tcp_cwnd_application_limited`).
+    fn shrink_unused(&self, window: &mut Window, used_bytes: u32) {
+        let initial = self.config.initial_window.bytes(window.mss_bytes);
+        let used = f64::from(used_bytes.max(initial));
+        if used < window.cwnd_bytes {
+            remember_threshold(window);
+            window.cwnd_bytes = (window.cwnd_bytes + used) / 2.0;
+        }
     }
 
     /// Whether the congestion window takes so many bytes more; something always goes.
@@ -212,6 +259,9 @@ impl Subflow {
                 _ => Sendable::Nothing,
             };
         }
+        if next <= usable && self.waits_for_more(next) {
+            return Sendable::Nothing;
+        }
         if next <= usable {
             let is_last = next == self.queue.bytes() && next < usable;
             return Sendable::Segment(next, is_last && self.fin == Fin::Queued);
@@ -221,6 +271,12 @@ impl Subflow {
             return Sendable::Segment(usable, false);
         }
         Sendable::WindowClosed
+    }
+
+    /// Nagle's algorithm (RFC 9293, section 3.7.4). What another mapping follows cannot grow.
+    fn waits_for_more(&self, next_bytes: u32) -> bool {
+        let can_grow = next_bytes == self.queue.bytes() && next_bytes < self.segment_bytes();
+        self.config.nagle && can_grow && self.fin == Fin::None && !self.flight.is_empty()
     }
 
     /// The persist timer runs while nothing else would bring a word of the peer (RFC 9293, section 3.8.6.1).
@@ -248,37 +304,33 @@ impl Subflow {
             self.decay(control.window_mut(), ((idle - 1) / rto).min(64) as i32);
         }
         self.last_sent_at = now;
+        self.cwnd_usage.restart(now);
         control.restarted_after_idle(now, idle);
     }
 
-    /// Halves the window that often; the threshold remembers three quarters of it.
+    /// Halves the window that often.
     fn decay(&self, window: &mut Window, times: i32) {
         let cwnd = window.cwnd_bytes;
-        let initial = f64::from(self.config.initial_window_segments * window.mss_bytes);
-        if window.ssthresh_bytes.is_finite() {
-            window.ssthresh_bytes = window.ssthresh_bytes.max(0.75 * cwnd);
-        }
+        let initial = f64::from(self.config.initial_window.bytes(window.mss_bytes));
+        remember_threshold(window);
         window.cwnd_bytes = (cwnd * 0.5f64.powi(times)).max(initial.min(cwnd));
     }
 
     fn send_new(&mut self, len: u32, fin: bool, output: &mut Output<'_, '_>) -> Segment {
         let chunk = match len {
-            0 => Chunk {
-                offset: 0,
-                payload: Payload::EMPTY,
-            },
+            0 => Chunk::default(),
             _ => self.queue.take(len),
         };
         let sent = self.deliveries.sent(output.now, self.flight.is_empty());
         let seq = self.nxt;
         self.nxt = seq + len + u32::from(fin);
         self.counters.sent_bytes += u64::from(len);
-        let index = self.flight.push(chunk, seq, fin, sent);
+        let index = self.flight.push(output.now, &chunk, seq, fin, sent);
         if fin {
             self.fin_sent();
         }
         self.timers.cancel(Timer::Persist);
-        let segment = self.send_record(index, false, output);
+        let segment = self.send_record(index, chunk, false, output);
         self.arm_loss_probe(output.now);
         segment
     }
@@ -293,24 +345,25 @@ impl Subflow {
 
     fn retransmit(&mut self, index: usize, output: &mut Output<'_, '_>) -> Segment {
         let sent = self.deliveries.sent(output.now, false);
-        self.flight.retransmitted(index, sent);
+        self.flight.retransmitted(output.now, index, sent);
         let record = self.flight.record(index);
         self.counters.retransmitted_segments += 1;
-        self.counters.retransmitted_bytes += u64::from(record.chunk.payload.len());
+        self.counters.retransmitted_bytes += u64::from(record.payload_len());
         self.recovery
             .retransmitted(record.end(), timestamps::clock(output.now));
-        self.send_record(index, true, output)
+        let chunk = self.flight.chunk(index);
+        self.send_record(index, chunk, true, output)
     }
 
     fn send_record(
         &mut self,
         index: usize,
+        chunk: Chunk,
         is_retransmission: bool,
         output: &mut Output<'_, '_>,
     ) -> Segment {
         let record = self.flight.record(index);
         let (seq, fin) = (record.seq, record.has_fin());
-        let chunk = record.chunk.clone();
         let len = chunk.payload.len();
         let draft = Draft {
             kind: if len > 0 {
@@ -405,7 +458,7 @@ impl Subflow {
         let mut options = self.own_options(&draft, output.now);
         let total = self.options_limit(&draft);
         options.mptcp = self.ask_options(&draft, total - options.wire_len(), output.options);
-        if !is_syn && draft.flags.contains(Flags::ACK) && self.has_sack {
+        if !is_syn && draft.flags.contains(Flags::ACK) && self.has_blocks() {
             options.sack = self.take_blocks(total - options.wire_len());
         }
         let ack = self.received.as_ref().map(|received| received.next());
@@ -493,5 +546,12 @@ impl Subflow {
         if let Some(ack) = ack {
             self.timestamps.last_ack_sent = ack;
         }
+    }
+}
+
+/// The threshold remembers three quarters of a window that decays (`tcp_current_ssthresh`).
+fn remember_threshold(window: &mut Window) {
+    if window.ssthresh_bytes.is_finite() {
+        window.ssthresh_bytes = window.ssthresh_bytes.max(0.75 * window.cwnd_bytes);
     }
 }

@@ -60,9 +60,10 @@ impl ReceiveWindow {
     }
 
     /// Whether the peer should hear of room that appeared: it knows of less than half the largest window, and there is twice
-    /// as much, as Linux does, and it is a segment or half the buffer more.
+    /// as much, as Linux does, and it is a segment or half the buffer more. What scaling would round away is no room.
     pub fn is_update_due(&self, next: SeqNr, available: u64, mss: u32) -> bool {
-        let (available, remaining) = (self.limited(available), self.remaining(next));
+        let available = self.limited(available) >> self.shift << self.shift;
+        let remaining = self.remaining(next);
         remaining <= self.largest / 2
             && available / 2 >= remaining
             && available - remaining >= self.step(mss)

@@ -5,18 +5,14 @@
 
 use std::net::IpAddr;
 
+use super::fields::Reader;
 use crate::payload::Payload;
 use crate::seq::DataSeq;
-
-/// Words are added in this many independent lanes, so that the compiler can take vector instructions.
-const LANES: usize = 8;
-/// Bytes that are added at once.
-const WORD_BYTES: usize = size_of::<u32>();
 
 /// The ones' complement sum of what was added so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum {
-    /// Words in this machine's byte order, carries not yet added: 2^32 words of 32 bits have room.
+    /// Of words of 64 bits in this machine's byte order.
     total: u64,
     /// Whether the number of bytes so far is odd.
     is_odd: bool,
@@ -30,17 +26,14 @@ impl Sum {
 
     /// The pseudo-header of a transport over IPv4 (RFC 9293, section 3.1) or IPv6 (RFC 8200, section 8.1); `len` counts the
     /// bytes of the transport's header and payload.
+    #[inline]
     pub fn of_pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, len: usize) -> Self {
         let mut sum = Self::new();
-        for address in [source, destination] {
-            match address {
-                IpAddr::V4(address) => sum.add_word(address.octets()),
-                IpAddr::V6(address) => sum.add_bytes(&address.octets()),
-            }
-        }
+        sum.add_address(source);
+        sum.add_address(destination);
         // IPv4 has 16 bits for the length: as the upper half is zero, the sum is the same.
-        sum.add_word((len as u32).to_be_bytes());
-        sum.add_word(u32::from(protocol).to_be_bytes());
+        sum.add_bytes(&(len as u32).to_be_bytes());
+        sum.add_bytes(&u32::from(protocol).to_be_bytes());
         sum
     }
 
@@ -54,20 +47,25 @@ impl Sum {
         sum
     }
 
-    /// Adds a word of a pseudo-header, before which there are only such.
-    fn add_word(&mut self, word: [u8; WORD_BYTES]) {
-        self.total += u64::from(u32::from_ne_bytes(word));
+    #[inline]
+    fn add_address(&mut self, address: IpAddr) {
+        match address {
+            IpAddr::V4(address) => self.add_bytes(&address.octets()),
+            IpAddr::V6(address) => self.add_bytes(&address.octets()),
+        }
     }
 
     /// Adds bytes that follow those before.
+    #[inline]
     pub fn add_bytes(&mut self, bytes: &[u8]) {
         let words = sum_of_words(bytes);
         // After an odd number of bytes, every byte stands in the other half of its word.
-        self.total += if self.is_odd {
+        let words = if self.is_odd {
             u64::from(fold(words).swap_bytes())
         } else {
             words
         };
+        self.total = add(self.total, words);
         self.is_odd ^= bytes.len() % 2 == 1;
     }
 
@@ -87,25 +85,47 @@ impl Sum {
     }
 }
 
-/// The sum of the 16-bit words, the last padded with zero. Words of 32 bits give the same when folded: 2^16 is 1 modulo
-/// 2^16 - 1.
+/// The sum of the 16-bit words, the last padded with zero. Longer words give the same when folded: 2^16 is 1 modulo
+/// 2^16 - 1, and so are its powers.
+#[inline]
 fn sum_of_words(bytes: &[u8]) -> u64 {
-    let (blocks, rest) = bytes.as_chunks::<{ LANES * WORD_BYTES }>();
-    let mut lanes = [0; LANES];
-    for block in blocks {
-        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<WORD_BYTES>().0) {
-            *lane += u64::from(u32::from_ne_bytes(*word));
-        }
-    }
-    let (words, tail) = rest.as_chunks::<WORD_BYTES>();
-    let mut last = [0; WORD_BYTES];
-    last[..tail.len()].copy_from_slice(tail);
-    let words = words.iter().chain([&last]);
-    let rest: u64 = words.map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
-    lanes.iter().sum::<u64>() + rest
+    let (blocks, rest) = bytes.as_chunks();
+    add(sum_of_blocks(blocks), sum_of_rest(rest))
 }
 
-/// Adds the carries until 16 bits are left.
+/// Sixteen bytes at once, their carries counted and added in the end.
+#[inline]
+fn sum_of_blocks(blocks: &[[u8; 16]]) -> u64 {
+    let (mut sum, mut carries) = (0u128, 0);
+    for block in blocks {
+        let (next, has_carry) = sum.overflowing_add(u128::from_ne_bytes(*block));
+        sum = next;
+        carries += u64::from(has_carry);
+    }
+    add(add(sum as u64, (sum >> 64) as u64), carries)
+}
+
+/// What is no whole block: fewer than sixteen bytes.
+#[inline]
+fn sum_of_rest(bytes: &[u8]) -> u64 {
+    let mut rest = Reader(bytes);
+    let eight = rest.octets().map_or(0, u64::from_ne_bytes);
+    let four = rest.octets().map_or(0, u32::from_ne_bytes);
+    let two = rest.octets().map_or(0, u16::from_ne_bytes);
+    let one = rest
+        .octets()
+        .map_or(0, |[last]| u16::from_ne_bytes([last, 0]));
+    add(eight, u64::from(four) + u64::from(two) + u64::from(one))
+}
+
+/// The ones' complement sum of two words: a carry comes in again at the other end.
+#[inline]
+fn add(one: u64, other: u64) -> u64 {
+    let (sum, has_carry) = one.overflowing_add(other);
+    sum + u64::from(has_carry)
+}
+
+/// Adds the halves until 16 bits are left.
 fn fold(sum: u64) -> u16 {
     let sum = (sum >> 32) + (sum & 0xffff_ffff);
     let sum = (sum >> 16) + (sum & 0xffff);

@@ -1,7 +1,8 @@
 //! The headers of IPv4 (RFC 791) and IPv6 (RFC 8200).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 
@@ -37,8 +38,36 @@ const EXTENSION_UNIT: usize = 8;
 /// Bits beside offset and M in a fragment header (RFC 8200, section 4.5).
 const FRAGMENT_RESERVED: u16 = 0x0006;
 
-/// Routers that a packet has to pass, in their order (RFC 791, section 3.1, loose source and record route).
-pub type Hops = ArrayVec<Ipv4Addr, 9>;
+/// Routers that a packet has to pass, in their order (RFC 791, section 3.1, loose source and record route): as many as an
+/// IPv4 header has room for, nine. It is read as a slice, and cheap to clone, as every packet of a path has the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hops(Option<Arc<HopList>>);
+
+type HopList = ArrayVec<Ipv4Addr, 9>;
+
+impl Hops {
+    /// None: the packet goes as it is routed.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Deref for Hops {
+    type Target = [Ipv4Addr];
+
+    fn deref(&self) -> &[Ipv4Addr] {
+        self.0.as_ref().map_or(&[], |hops| hops)
+    }
+}
+
+/// # Panics
+/// There are more than nine.
+impl FromIterator<Ipv4Addr> for Hops {
+    fn from_iter<I: IntoIterator<Item = Ipv4Addr>>(hops: I) -> Self {
+        let hops: HopList = hops.into_iter().collect();
+        Self((!hops.is_empty()).then(|| Arc::new(hops)))
+    }
+}
 
 /// The ECN field of IP (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +108,7 @@ impl<'a> Ipv4View<'a> {
     ///
     /// # Errors
     /// The header is none of IPv4, or the packet is longer than `bytes`.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let view = Self::from_prefix(bytes)?;
         Header::Ipv4.check_len(bytes.len(), view.header_len() + view.payload_len())?;
@@ -134,6 +164,7 @@ impl<'a> Ipv4View<'a> {
     }
 
     /// Whether the header is unharmed.
+    #[inline]
     pub fn is_checksum_right(&self) -> bool {
         let mut sum = Sum::new();
         sum.add_bytes(self.header);
@@ -159,6 +190,7 @@ impl<'a> Ipv4View<'a> {
 
     /// The last receiver, and the hops still to pass, [`Ipv4View::destination`] first. An option with a pointer that points
     /// between addresses is ignored.
+    #[inline]
     fn route(&self) -> (Ipv4Addr, Hops) {
         let next = self.destination();
         let mut ahead = self
@@ -174,7 +206,7 @@ impl<'a> Ipv4View<'a> {
 }
 
 /// Addresses of a loose source route that were not yet reached.
-fn addresses_ahead(content: &[u8]) -> Option<Hops> {
+fn addresses_ahead(content: &[u8]) -> Option<HopList> {
     let (pointer, addresses) = content.split_first()?;
     let reached = usize::from(pointer.checked_sub(FIRST_ADDRESS)?);
     let (ahead, []) = addresses.get(reached..)?.as_chunks::<4>() else {
@@ -304,6 +336,7 @@ pub(super) struct IpHeader {
 
 impl IpHeader {
     /// A whole packet of that protocol, and where in `bytes` the transport's header and payload are.
+    #[inline]
     pub(super) fn parse(bytes: &[u8], protocol: u8) -> Result<(Self, Range<usize>), ParseError> {
         let (header, found, transport) = match bytes.first().map(|first| first >> 4) {
             Some(6) => Self::parse_v6(bytes)?,
@@ -318,6 +351,7 @@ impl IpHeader {
         Ok((header, transport))
     }
 
+    #[inline]
     fn parse_v4(bytes: &[u8]) -> Result<(Self, u8, Range<usize>), ParseError> {
         let view = Ipv4View::new(bytes)?;
         if !view.is_checksum_right() {

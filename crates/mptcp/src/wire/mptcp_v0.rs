@@ -12,8 +12,8 @@ use std::net::IpAddr;
 use super::fields::Reader;
 use super::mptcp_option::{
     AddressId, BACKUP, Dss, Join, Key, OptionError, RemovedAddresses, backup_bit, closed, complete,
-    data_sequence_signal, failed, join, put_address, put_reserved_and, put_subtype,
-    removed_addresses, split_subtype, subtype,
+    failed, join, put_address, put_reserved_and, put_subtype, removed_addresses, split_subtype,
+    subtype,
 };
 use super::tcp_options::{OptionBytes, put};
 use crate::seq::DataSeq;
@@ -77,7 +77,7 @@ impl MptcpOptionV0 {
         let option = match subtype {
             subtype::CAPABLE => capable(low, body),
             subtype::JOIN => join(low, body).map(Self::Join),
-            subtype::DSS => data_sequence_signal(body).map(Self::Dss),
+            subtype::DSS => Dss::parse(body).map(Self::Dss),
             subtype::ADD_ADDRESS => added_address(low, body),
             subtype::REMOVE_ADDRESS => removed_addresses(body).map(Self::RemoveAddress),
             subtype::PRIORITY => Some(Self::Priority {

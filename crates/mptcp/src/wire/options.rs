@@ -25,32 +25,28 @@ impl<'a> OptionsIter<'a> {
     pub fn is_malformed(&self) -> bool {
         self.is_malformed
     }
-
-    fn split(&mut self) -> Option<(u8, &'a [u8])> {
-        let [kind, len, ..] = *self.rest else {
-            return None;
-        };
-        let (option, rest) = self.rest.split_at_checked(usize::from(len))?;
-        self.rest = rest;
-        Some((kind, option.get(2..)?))
-    }
 }
 
 impl<'a> Iterator for OptionsIter<'a> {
     type Item = (u8, &'a [u8]);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        while let [NO_OPERATION, rest @ ..] = self.rest {
-            self.rest = rest;
+        let mut options = self.rest;
+        while let [NO_OPERATION, rest @ ..] = options {
+            options = rest;
         }
-        if self.rest.is_empty() || self.rest[0] == END {
+        self.rest = &[];
+        if let [] | [END, ..] = options {
             return None;
         }
-        let option = self.split();
-        if option.is_none() {
+        let len = options.get(1).copied().map(usize::from);
+        let split = len.and_then(|len| options.split_at_checked(len));
+        let Some(([kind, _, content @ ..], rest)) = split else {
             self.is_malformed = true;
-            self.rest = &[];
-        }
-        option
+            return None;
+        };
+        self.rest = rest;
+        Some((*kind, content))
     }
 }

@@ -3,10 +3,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::IgnoredOptions;
 use super::error::ParseError;
 use super::ip::{Ecn, Hops, IpHeader, header_len};
+use super::segment::{Segment, check};
 use super::tcp::TCP_PROTOCOL;
-use super::{IgnoredOptions, Segment};
+use crate::payload::Payload;
 
 /// A segment with the IP fields that matter to it. Both addresses are of one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +33,9 @@ impl Packet {
     /// It is no whole, unharmed packet of TCP.
     pub fn parse(bytes: &Arc<[u8]>) -> Result<(Self, IgnoredOptions), ParseError> {
         let (ip, transport) = IpHeader::parse(bytes, TCP_PROTOCOL)?;
-        let (segment, ignored) = Segment::parse(bytes, transport, ip.source, ip.destination)?;
+        let view = check(&bytes[transport.clone()], ip.source, ip.destination)?;
+        let payload = transport.start + view.header_len()..transport.end;
+        let (segment, ignored) = Segment::of_view(&view, Payload::shared(bytes, payload));
         let packet = Self {
             source: ip.source,
             destination: ip.destination,
@@ -54,12 +58,28 @@ impl Packet {
             ecn: self.ecn,
             via: self.via.clone(),
         };
-        ip.emit(TCP_PROTOCOL, self.segment.wire_len(), to);
-        self.segment.emit(self.source, self.destination, to);
+        let options = self.segment.options.emit();
+        ip.emit(TCP_PROTOCOL, self.segment.len_with(&options), to);
+        self.segment
+            .emit(&options, self.source, self.destination, to);
     }
 
     /// Bytes of the packet, IP header included.
     pub fn wire_len(&self) -> usize {
         header_len(self.source, &self.via) + self.segment.wire_len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{MptcpOptions, TcpOptions};
+
+    #[test]
+    fn what_is_moved_with_each_packet_is_small() {
+        assert!(size_of::<MptcpOptions>() <= 32);
+        assert!(size_of::<TcpOptions>() <= 88);
+        assert!(size_of::<Segment>() <= 136);
+        assert!(size_of::<Packet>() <= 184);
     }
 }

@@ -2,13 +2,12 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::ops::{BitOr, BitOrAssign, Range};
-use std::sync::Arc;
+use std::ops::{BitOr, BitOrAssign};
 
 use super::checksum::Sum;
 use super::error::{Header, ParseError};
 use super::tcp::{TCP_HEADER_LEN, TCP_PROTOCOL, TcpView};
-use super::tcp_options::{IgnoredOptions, MAX_OPTIONS_LEN, TcpOptions};
+use super::tcp_options::{IgnoredOptions, MAX_OPTIONS_LEN, OptionBytes, TcpOptions};
 use crate::payload::Payload;
 use crate::seq::SeqNr;
 
@@ -67,7 +66,7 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// A TCP segment. It is a value of fixed size: only [`Payload`] can refer to memory elsewhere.
+/// A TCP segment. The urgent pointer and reserved bits are not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Port of the sender.
@@ -112,54 +111,40 @@ impl Segment {
         TCP_HEADER_LEN + options + self.payload.len() as usize
     }
 
-    /// Reads the segment that stands in that range of `bytes`; its payload is a part of them, not a copy. The urgent pointer
-    /// and reserved bits are not kept.
-    ///
-    /// # Errors
-    /// There is no whole header, or the checksum is not that of a segment between these two.
-    ///
-    /// # Panics
-    /// The range does not lie within.
+    /// The segment that was [checked](check), with its payload.
     #[inline]
-    pub fn parse(
-        bytes: &Arc<[u8]>,
-        range: Range<usize>,
-        source: IpAddr,
-        destination: IpAddr,
-    ) -> Result<(Self, IgnoredOptions), ParseError> {
-        let segment = &bytes[range.clone()];
-        let view = TcpView::new(segment)?;
-        let mut sum = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, segment.len());
-        sum.add_bytes(segment);
-        if !sum.is_right() {
-            return Err(ParseError::Checksum {
-                header: Header::Tcp,
-            });
-        }
-        let payload = range.start + view.header_len()..range.end;
-        let mut segment = Self {
+    pub(super) fn of_view(view: &TcpView<'_>, payload: Payload) -> (Self, IgnoredOptions) {
+        let (options, ignored) = TcpOptions::parse(view.options());
+        let segment = Self {
             source_port: view.source_port(),
             destination_port: view.destination_port(),
             seq: view.seq(),
             ack: view.ack(),
             flags: view.flags(),
             window: view.window(),
-            options: TcpOptions::default(),
-            payload: Payload::shared(Arc::clone(bytes), payload),
+            options,
+            payload,
         };
-        let ignored = segment.options.read(view.options());
-        Ok((segment, ignored))
+        (segment, ignored)
     }
 
-    /// Appends the segment's bytes, with the checksum of a segment between these two.
-    ///
-    /// # Panics
-    /// The options take more than [`MAX_OPTIONS_LEN`] bytes.
-    pub fn emit(&self, source: IpAddr, destination: IpAddr, to: &mut Vec<u8>) {
+    /// Bytes of header, these options and payload.
+    pub(super) fn len_with(&self, options: &OptionBytes) -> usize {
+        TCP_HEADER_LEN + options.len() + self.payload.len() as usize
+    }
+
+    /// Appends the segment's bytes, its options as they were [emitted](TcpOptions::emit), with the checksum of a segment between
+    /// these two.
+    pub(super) fn emit(
+        &self,
+        options: &OptionBytes,
+        source: IpAddr,
+        destination: IpAddr,
+        to: &mut Vec<u8>,
+    ) {
         let start = to.len();
-        let options = self.options.emit();
         to.extend_from_slice(&self.header(options.len()));
-        to.extend_from_slice(&options);
+        to.extend_from_slice(options);
         self.payload.append_to(to);
         let segment = &mut to[start..];
         let mut sum = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, segment.len());
@@ -180,4 +165,25 @@ impl Segment {
         header[14..16].copy_from_slice(&self.window.to_be_bytes());
         header
     }
+}
+
+/// A whole segment that arrived unharmed.
+///
+/// # Errors
+/// There is no whole header, or the checksum is not that of a segment between these two.
+#[inline]
+pub(super) fn check(
+    segment: &[u8],
+    source: IpAddr,
+    destination: IpAddr,
+) -> Result<TcpView<'_>, ParseError> {
+    let view = TcpView::new(segment)?;
+    let mut sum = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, segment.len());
+    sum.add_bytes(segment);
+    if !sum.is_right() {
+        return Err(ParseError::Checksum {
+            header: Header::Tcp,
+        });
+    }
+    Ok(view)
 }

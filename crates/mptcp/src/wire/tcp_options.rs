@@ -104,17 +104,11 @@ impl IgnoredOptions {
 
 impl TcpOptions {
     /// Reads options. Of repeated ones the first counts.
-    pub fn parse(options: OptionsIter<'_>) -> (Self, IgnoredOptions) {
+    pub fn parse(mut options: OptionsIter<'_>) -> (Self, IgnoredOptions) {
         let mut parsed = Self::default();
-        let ignored = parsed.read(options);
-        (parsed, ignored)
-    }
-
-    /// Adds options to none, in their place: they are large.
-    pub(super) fn read(&mut self, mut options: OptionsIter<'_>) -> IgnoredOptions {
         let mut ignored = IgnoredOptions::default();
         for (kind, content) in options.by_ref() {
-            match self.take(kind, content) {
+            match parsed.take(kind, content) {
                 Ok(()) => {}
                 Err(OptionError::Unknown) => ignored.unknown += 1,
                 Err(OptionError::Malformed) => ignored.malformed += 1,
@@ -122,7 +116,7 @@ impl TcpOptions {
             }
         }
         ignored.malformed += u8::from(options.is_malformed());
-        ignored
+        (parsed, ignored)
     }
 
     fn take(&mut self, kind: u8, content: &[u8]) -> Result<(), OptionError> {
@@ -145,9 +139,7 @@ impl TcpOptions {
             SACK => self.take_sack(content),
             mptcp_option::KIND => {
                 let option = MptcpOption::parse(content)?;
-                self.mptcp
-                    .try_push(option)
-                    .map_err(|_| OptionError::Surplus)
+                self.mptcp.try_push(option)
             }
             _ => Err(OptionError::Unknown),
         }
@@ -161,11 +153,10 @@ impl TcpOptions {
         if !self.sack.is_empty() {
             return Err(OptionError::Surplus);
         }
-        // Four blocks fill the option space, so all have a place.
-        self.sack = blocks
-            .iter()
-            .map(|octets| SackBlock::of_octets(*octets))
-            .collect();
+        for octets in blocks {
+            // Four blocks fill the option space, so all have a place.
+            self.sack.push(SackBlock::of_octets(*octets));
+        }
         Ok(())
     }
 
@@ -250,8 +241,7 @@ impl TcpOptions {
         if let Some(timestamps) = self.timestamps {
             pad_before(TIMESTAMPS_LEN, to);
             put(&[TIMESTAMPS, TIMESTAMPS_LEN as u8], to);
-            put(&timestamps.value.to_be_bytes(), to);
-            put(&timestamps.echo.to_be_bytes(), to);
+            put(&timestamps.octets(), to);
         }
         if let Some(shift) = self.window_scale {
             pad_before(WINDOW_SCALE_LEN, to);
@@ -262,8 +252,7 @@ impl TcpOptions {
             pad_before(len, to);
             put(&[SACK, len as u8], to);
             for block in &self.sack {
-                put(&block.start.0.to_be_bytes(), to);
-                put(&block.end.0.to_be_bytes(), to);
+                put(&block.octets(), to);
             }
         }
     }
@@ -276,6 +265,10 @@ impl Timestamps {
             echo: u32_at(&octets, 4),
         }
     }
+
+    fn octets(self) -> [u8; 8] {
+        pair_octets(self.value, self.echo)
+    }
 }
 
 impl SackBlock {
@@ -285,6 +278,14 @@ impl SackBlock {
             end: SeqNr(u32_at(&octets, 4)),
         }
     }
+
+    fn octets(self) -> [u8; SACK_BLOCK_LEN] {
+        pair_octets(self.start.0, self.end.0)
+    }
+}
+
+fn pair_octets(first: u32, second: u32) -> [u8; 8] {
+    (u64::from(first) << 32 | u64::from(second)).to_be_bytes()
 }
 
 /// The content of an option that has but one length.
@@ -305,6 +306,7 @@ fn set<T>(field: &mut Option<T>, value: Result<T, OptionError>) -> Result<(), Op
 ///
 /// # Panics
 /// There is no space for them.
+#[inline]
 pub(super) fn put(bytes: &[u8], to: &mut OptionBytes) {
     to.try_extend_from_slice(bytes)
         .expect("at most 40 bytes of options");

@@ -103,7 +103,7 @@ impl UdpPacket {
             ecn: ip.ecn,
             source_port: view.source_port(),
             destination_port: view.destination_port(),
-            payload: Payload::shared(Arc::clone(bytes), start..start + view.payload().len()),
+            payload: Payload::shared(bytes, start..start + view.payload().len()),
         })
     }
 

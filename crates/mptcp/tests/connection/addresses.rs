@@ -4,7 +4,7 @@ use mptcp::time::MILLISECOND;
 use mptcp::wire::{MptcpOption, Packet};
 
 use crate::world::middleboxes::{lose, rewrite};
-use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, seconds};
+use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
 
 /// The server's second address is removed, so that it is announced when it comes back.
 fn pair() -> Pair {
@@ -13,7 +13,8 @@ fn pair() -> Pair {
     pair.transfer(20_000_000, 0);
     pair.run_for(300 * MILLISECOND);
     pair.set_interface(1, SERVER, false);
-    pair.run_for(200 * MILLISECOND);
+    // Keepalives prove the client's subflow to it dead.
+    pair.run_for(seconds(2));
     assert_eq!(pair.sides[CLIENT].subflows().len(), 1);
     pair
 }
@@ -113,7 +114,7 @@ fn a_removed_address_loses_its_subflows_at_both_ends() {
         pair.run_for(500 * MILLISECOND);
         assert!(has_two_subflows(&pair));
         pair.set_interface(1, side, false);
-        pair.run_for(100 * MILLISECOND);
+        pair.run_for(seconds(2));
         assert_eq!(
             pair.sent_packets(side, removes_address),
             1 + usize::from(side == SERVER)
@@ -122,4 +123,21 @@ fn a_removed_address_loses_its_subflows_at_both_ends() {
             assert_eq!(side.subflows().len(), 1);
         }
     }
+}
+
+#[test]
+fn a_priority_that_changes_before_the_first_data_waits_for_its_place() {
+    let mut pair = Pair::new(1, vec![PathModel::new(10, 10)], &Stack::default());
+    pair.sides[CLIENT].closes = false;
+    pair.run_for(25 * MILLISECOND);
+    let endpoint = &mut pair.sides[CLIENT].endpoint;
+    endpoint.set_backup(pair.now, ipv4(0, CLIENT), true);
+    let repeated = std::iter::from_fn(|| endpoint.poll_transmit(pair.now));
+    assert!(repeated.take(3).count() < 3);
+    pair.transfer(100_000, 100_000);
+    pair.run_for(seconds(1));
+    let says_priority = |option: &MptcpOption| matches!(option, MptcpOption::Priority { .. });
+    let said = |packet: &Packet| packet.segment.options.mptcp.iter().any(says_priority);
+    // For the change, and for the start of a backup subflow.
+    assert_eq!(pair.sent_packets(CLIENT, said), 2);
 }

@@ -1,6 +1,8 @@
 //! Several paths carry one stream.
 
-use mptcp::connection::Config;
+use std::sync::Arc;
+
+use mptcp::connection::{Buffer, Config};
 use mptcp::subflow::RtoConfig;
 use mptcp::time::MILLISECOND;
 use mptcp::{cc, sched, subflow};
@@ -146,7 +148,7 @@ fn what_is_redundant_is_sent_on_every_path() {
 fn a_slow_path_that_blocks_the_window_is_penalized() {
     let penalizations = |receive_buffer_bytes| {
         let mut stack = Stack::default();
-        stack.config.receive_buffer_bytes = receive_buffer_bytes;
+        stack.config.receive_buffer = Buffer::Fixed(receive_buffer_bytes);
         let paths = vec![PathModel::new(10, 5), PathModel::new(1, 150)];
         let mut pair = Pair::new(1, paths, &stack);
         pair.transfer(3_000_000, 0);
@@ -168,7 +170,7 @@ fn numbers_wrap_in_a_stream_of_more_than_4_gib() {
         ..subflow::Config::default()
     };
     let config = Config {
-        subflow,
+        subflow: Arc::new(subflow),
         ..Config::default()
     };
     let stack = Stack {

@@ -3,7 +3,7 @@
 use mptcp::connection::Event;
 use mptcp::subflow::CloseReason;
 use mptcp::time::MILLISECOND;
-use mptcp::wire::{Flags, MptcpOption, Packet};
+use mptcp::wire::{Flags, MptcpOption, MptcpOptions, Packet};
 
 use crate::world::middleboxes::{lose, rewrite};
 use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, seconds};
@@ -15,7 +15,7 @@ fn pair() -> Pair {
 
 fn says_data_fin(packet: &Packet) -> bool {
     let mut options = packet.segment.options.mptcp.iter();
-    options.any(|option| matches!(option, MptcpOption::Dss(dss) if dss.data_fin))
+    options.any(|option| matches!(option, MptcpOption::Dss(dss) if dss.data_fin()))
 }
 
 fn is_fast_close(option: &MptcpOption) -> bool {
@@ -195,7 +195,7 @@ fn a_fast_close_with_a_wrong_key_resets_its_subflow_and_no_more() {
         let is_here = (place.path, place.from) == (1, CLIENT);
         if is_here && place.now > seconds(1) && !std::mem::replace(&mut is_done, true) {
             packet.segment.flags = Flags::RST | Flags::ACK;
-            packet.segment.options.mptcp.clear();
+            packet.segment.options.mptcp = MptcpOptions::new();
             let receiver_key = 1;
             packet
                 .segment
@@ -231,5 +231,19 @@ fn a_fast_close_in_an_acknowledgment_counts_with_the_right_key_only() {
         abort(&mut pair, CLIENT);
         pair.run_for(100 * MILLISECOND);
         assert_eq!(has_closed_for(&pair, SERVER, CloseReason::Reset), is_right);
+    }
+}
+
+#[test]
+fn an_aborted_connection_that_is_not_forgotten_waits_for_nothing() {
+    let mut pair = pair();
+    pair.transfer(1_000_000, 0);
+    pair.run_for(500 * MILLISECOND);
+    abort(&mut pair, CLIENT);
+    // Longer than a connection without subflows waits for a join.
+    pair.run_for(seconds(100));
+    for side in &pair.sides {
+        assert!(side.connection().is_some());
+        assert_eq!(side.endpoint.poll_timeout(), None);
     }
 }

@@ -1,10 +1,12 @@
 //! Paths that go, come back, or are only a reserve.
 
+use std::sync::Arc;
+
 use mptcp::connection::Event;
 use mptcp::failure::Behaviour;
 use mptcp::subflow::CloseReason;
 use mptcp::time::{MILLISECOND, Nanos};
-use mptcp::wire::MptcpOption;
+use mptcp::wire::{MptcpOption, Packet, ResetReason};
 
 use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
 
@@ -135,10 +137,11 @@ fn an_interface_that_goes_and_comes_loses_its_subflow_and_gets_a_new_one() {
     let stall = longest_stall(&mut pair, CLIENT, seconds(1));
     assert!(stall < 400 * MILLISECOND, "{stall} ns");
     assert_eq!(pair.sides[CLIENT].subflows().len(), 1);
+    pair.run_for(seconds(1));
     assert_eq!(
         pair.sides[SERVER].subflows().len(),
         1,
-        "REMOVE_ADDR told it"
+        "REMOVE_ADDR told it, and keepalives without an answer"
     );
     pair.set_interface(1, CLIENT, true);
     pair.run_for(200 * MILLISECOND);
@@ -255,4 +258,21 @@ fn priorities_change_in_mid_stream_from_either_side() {
         });
         assert_eq!(said, 2);
     }
+}
+
+#[test]
+fn a_subflow_that_is_given_up_says_that_it_performed_too_badly() {
+    let mut stack = Stack::default();
+    Arc::make_mut(&mut stack.config.subflow).retries = 2;
+    let mut pair = Pair::new(1, paths(), &stack);
+    pair.transfer(4_000_000, 0);
+    pair.run_for(500 * MILLISECOND);
+    pair.set_path(1, false);
+    pair.run_for(seconds(5));
+    let says_so = |packet: &Packet| {
+        let reason = ResetReason::of(ResetReason::BAD_PERFORMANCE);
+        let mut options = packet.segment.options.mptcp.iter();
+        options.any(|option| *option == MptcpOption::Reset(reason))
+    };
+    assert!(pair.sent_packets(CLIENT, says_so) > 0);
 }

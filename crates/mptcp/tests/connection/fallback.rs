@@ -48,7 +48,7 @@ fn says_fail(packet: &Packet) -> bool {
 fn mappings(packet: &Packet) -> impl Iterator<Item = Mapping> {
     let options = packet.segment.options.mptcp.iter();
     options.filter_map(|option| match option {
-        MptcpOption::Dss(dss) => dss.mapping,
+        MptcpOption::Dss(dss) => dss.mapping(),
         _ => None,
     })
 }
@@ -105,13 +105,15 @@ fn no_wrong_byte_comes_of_options_that_are_lost_for_good() {
 }
 
 #[test]
-fn data_acks_that_do_not_come_through_on_one_path_come_on_the_other() {
+fn a_joined_path_that_brings_no_data_acks_is_reset_and_the_other_goes_on() {
     let mut pair = pair(2, Fallback::Rfc);
     let strips =
         strip(|place, _, option| (place.path, place.from) == (1, SERVER) && is_dss(option));
     pair.network.middleboxes.push(strips);
     pair.transfer(2_000_000, 0);
-    pair.run_to_the_end(seconds(2));
+    pair.run_to_the_end(seconds(3));
+    let syns = pair.sent_packets(CLIENT, |packet| packet.segment.flags.contains(Flags::SYN));
+    assert_eq!(syns, 2, "the path is not tried again");
 }
 
 #[test]
@@ -144,7 +146,7 @@ fn data_that_was_changed_on_the_only_path_makes_it_tcp() {
     }
     assert_eq!(pair.sides[SERVER].received, 2_000_000);
     assert!(pair.sides[SERVER].changed_bytes < 3_000, "one segment");
-    assert_eq!(pair.sent_packets(SERVER, says_fail), 1);
+    assert!(pair.sent_packets(SERVER, says_fail) > 0);
     let infinite = pair.sent_packets(CLIENT, |packet| {
         mappings(packet).any(|mapping| mapping.len == 0)
     });
@@ -172,13 +174,14 @@ fn an_infinite_mapping_beside_another_subflow_is_a_forgery() {
         let is_here = (place.path, place.from) == (1, CLIENT);
         for option in &mut packet.segment.options.mptcp {
             if let MptcpOption::Dss(dss) = option
-                && let Some(mapping) = &mut dss.mapping
+                && let Some(mut mapping) = dss.mapping()
                 && is_here
                 && place.now > 300 * MILLISECOND
                 && !std::mem::replace(&mut is_done, true)
             {
                 mapping.len = 0;
                 mapping.checksum = Some(0);
+                *dss = dss.with_mapping(Some(mapping));
             }
         }
     });

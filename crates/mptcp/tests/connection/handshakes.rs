@@ -2,7 +2,7 @@
 
 use mptcp::connection::{Event, Mode};
 use mptcp::time::MILLISECOND;
-use mptcp::wire::{Capable, Flags, MptcpOption, Packet};
+use mptcp::wire::{Capable, Flags, MptcpOption, MptcpOptions, Packet};
 
 use crate::world::middleboxes::{lose, rewrite, strip};
 use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, seconds};
@@ -76,7 +76,7 @@ fn without_mp_capable_in_the_third_packet_alone_it_is_tcp() {
     let mut is_done = false;
     let strips = rewrite(move |place, packet: &mut Packet| {
         if place.from == CLIENT && !is_syn(packet) && !std::mem::replace(&mut is_done, true) {
-            packet.segment.options.mptcp.clear();
+            packet.segment.options.mptcp = MptcpOptions::new();
         }
     });
     pair.network.middleboxes.push(strips);
@@ -177,7 +177,9 @@ fn one_side_that_requires_checksums_has_both_use_them() {
 /// Whether every mapping of an option has a checksum.
 fn is_summed(option: &MptcpOption) -> bool {
     match option {
-        MptcpOption::Dss(dss) => dss.mapping.is_none_or(|mapping| mapping.checksum.is_some()),
+        MptcpOption::Dss(dss) => dss
+            .mapping()
+            .is_none_or(|mapping| mapping.checksum.is_some()),
         MptcpOption::Capable(Capable::Ack { data, .. }) => {
             data.is_none_or(|data| data.checksum.is_some())
         }

@@ -1,7 +1,7 @@
 //! Numbers of the connection that cannot be right.
 
 use mptcp::time::MILLISECOND;
-use mptcp::wire::{DataNumber, Dss, MptcpOption, Packet};
+use mptcp::wire::{DataNumber, Dss, Mapping, MptcpOption, Packet};
 
 use crate::world::middleboxes::{Middlebox, Place, rewrite};
 use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, seconds};
@@ -41,10 +41,11 @@ fn moved(number: DataNumber, by: i64) -> DataNumber {
 
 fn moves_mapping(by: i64) -> impl Fn(Place, &mut Dss) -> bool {
     move |_, dss| {
-        let Some(mapping) = &mut dss.mapping else {
+        let Some(mut mapping) = dss.mapping() else {
             return false;
         };
         mapping.data_seq = moved(mapping.data_seq, by);
+        *dss = dss.with_mapping(Some(mapping));
         true
     }
 }
@@ -53,8 +54,9 @@ fn moves_mapping(by: i64) -> impl Fn(Place, &mut Dss) -> bool {
 fn a_data_ack_of_what_was_never_sent_is_not_believed() {
     let mut pair = pair();
     let forges = forges(SERVER, 5, |_, dss| {
-        dss.data_ack = dss.data_ack.map(|number| moved(number, 1 << 30));
-        dss.data_ack.is_some()
+        let data_ack = dss.data_ack().map(|number| moved(number, 1 << 30));
+        *dss = dss.with_data_ack(data_ack);
+        data_ack.is_some()
     });
     pair.network.middleboxes.push(forges);
     pair.transfer(2_000_000, 0);
@@ -95,11 +97,28 @@ fn data_before_the_first_byte_is_dropped() {
 }
 
 #[test]
+fn a_mapping_of_bytes_before_the_first_of_the_subflow_is_ignored() {
+    let mut pair = pair();
+    let forges = forges(CLIENT, 5, |_, dss| {
+        let mapping = dss.mapping().map(|mapping| Mapping {
+            subflow_seq: u32::MAX - 10,
+            ..mapping
+        });
+        *dss = dss.with_mapping(mapping);
+        mapping.is_some()
+    });
+    pair.network.middleboxes.push(forges);
+    pair.transfer(2_000_000, 0);
+    pair.run_to_the_end(seconds(4));
+}
+
+#[test]
 fn an_old_data_ack_changes_nothing() {
     let mut pair = pair();
     let forges = forges(SERVER, 50, |_, dss| {
-        dss.data_ack = dss.data_ack.map(|number| moved(number, -100_000));
-        dss.data_ack.is_some()
+        let data_ack = dss.data_ack().map(|number| moved(number, -100_000));
+        *dss = dss.with_data_ack(data_ack);
+        data_ack.is_some()
     });
     pair.network.middleboxes.push(forges);
     pair.transfer(2_000_000, 0);
@@ -110,13 +129,14 @@ fn an_old_data_ack_changes_nothing() {
 fn the_first_end_that_is_said_stays_the_end() {
     let mut pair = pair();
     let forges = forges(CLIENT, usize::MAX, |place, dss| {
-        if dss.data_fin && place.now > 300 * MILLISECOND {
-            dss.mapping = dss.mapping.map(|mut mapping| {
+        if dss.data_fin() && place.now > 300 * MILLISECOND {
+            let mapping = dss.mapping().map(|mut mapping| {
                 mapping.data_seq = moved(mapping.data_seq, 1_000);
                 mapping
             });
+            *dss = dss.with_mapping(mapping);
         }
-        dss.data_fin
+        dss.data_fin()
     });
     pair.network.middleboxes.push(forges);
     pair.transfer(1_000_000, 0);

@@ -1,6 +1,6 @@
 //! Further subflows, and who may not have one (RFC 8684, section 3.2).
 
-use mptcp::connection::Event;
+use mptcp::connection::{Event, SubflowStart};
 use mptcp::seq::SeqNr;
 use mptcp::time::MILLISECOND;
 use mptcp::wire::{Flags, Join, MptcpOption, Packet, ResetReason};
@@ -205,15 +205,20 @@ fn nothing_is_sent_on_a_join_before_the_fourth_packet() {
     assert!(data >= fourth + 10 * MILLISECOND);
 }
 
-#[test]
-fn a_hundred_thousand_joins_with_unknown_tokens_leave_no_trace() {
-    let mut pair = pair();
+/// Brings up a connection that stays open, and gives the SYN of its further subflow.
+fn syn_of_a_join(pair: &mut Pair) -> Packet {
     pair.transfer(100, 0);
     pair.sides[CLIENT].closes = false;
     pair.sides[SERVER].closes = false;
     pair.run_for(200 * MILLISECOND);
     let found = pair.log.iter().find(|(_, _, packet)| is_join_syn(packet));
-    let mut syn = found.expect("it was sent").2.clone();
+    found.expect("it was sent").2.clone()
+}
+
+#[test]
+fn a_hundred_thousand_joins_with_unknown_tokens_leave_no_trace() {
+    let mut pair = pair();
+    let mut syn = syn_of_a_join(&mut pair);
     let before = format!("{:?}", pair.sides[SERVER].endpoint);
     let timeout = pair.sides[SERVER].endpoint.poll_timeout();
     for index in 0..100_000u32 {
@@ -240,4 +245,48 @@ fn a_hundred_thousand_joins_with_unknown_tokens_leave_no_trace() {
     assert_eq!(format!("{:?}", pair.sides[SERVER].endpoint), before);
     assert_eq!(pair.sides[SERVER].endpoint.poll_timeout(), timeout);
     assert_eq!(pair.sides[SERVER].subflows().len(), 2);
+}
+
+#[test]
+fn joins_of_who_does_not_know_the_keys_are_few() {
+    let mut stack = Stack::default();
+    stack.config.max_half_open_joins = 3;
+    let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
+    let mut pair = Pair::new(1, paths, &stack);
+    let mut syn = syn_of_a_join(&mut pair);
+    for attempt in 0..100 {
+        syn.segment.source_port += 1;
+        pair.deliver(SERVER, &syn);
+        let reply = pair.sides[SERVER].endpoint.poll_transmit(pair.now);
+        let reply = reply.expect("an answer to each");
+        assert_eq!(
+            resets_with(&reply, ResetReason::LACK_OF_RESOURCES),
+            attempt >= 3
+        );
+    }
+    assert_eq!(pair.sides[SERVER].subflows().len(), 2 + 3);
+}
+
+#[test]
+fn subflows_wait_until_the_connection_is_long_enough() {
+    let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
+    let mut stack = Stack::default();
+    stack.config.subflow_start = SubflowStart::After {
+        bytes: 300_000,
+        age: seconds(2),
+    };
+    let mut pair = Pair::new(1, paths.clone(), &stack);
+    pair.transfer(1_000_000, 0);
+    pair.run_until(seconds(1), |pair| pair.sides[SERVER].received > 290_000);
+    assert_eq!(pair.sent_packets(CLIENT, is_join_syn), 0);
+    pair.run_to_the_end(seconds(2));
+    assert_eq!(pair.sent_packets(CLIENT, is_join_syn), 1);
+
+    let mut pair = Pair::new(1, paths, &stack);
+    pair.transfer(100_000, 0);
+    pair.sides[CLIENT].closes = false;
+    pair.run_for(seconds(2));
+    assert_eq!(pair.sent_packets(CLIENT, is_join_syn), 0);
+    pair.run_for(500 * MILLISECOND);
+    assert!(has_joined(&pair, SERVER), "it is old enough");
 }

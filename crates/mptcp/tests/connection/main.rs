@@ -13,5 +13,8 @@ mod hostile_peers;
 mod joins;
 mod middleboxes;
 mod random_worlds;
+mod reinjection;
+mod starts;
+mod syn_floods;
 mod throughput_grid;
 mod windows;

@@ -1,7 +1,9 @@
 //! Whatever the paths do, both streams arrive whole, in order and once, and both sides end.
 
-use mptcp::connection::{Config, Event};
-use mptcp::failure::Behaviour;
+use std::sync::Arc;
+
+use mptcp::connection::{Buffer, Config, Event, Start};
+use mptcp::failure::{Behaviour, Reinjection};
 use mptcp::subflow::CloseReason;
 use mptcp::time::MILLISECOND;
 use mptcp::{cc, sched};
@@ -18,6 +20,8 @@ struct World {
     upload: u64,
     download: u64,
     outages: Vec<Outage>,
+    /// Whether the client knows of the other paths when it opens the connection.
+    starts_anywhere: bool,
 }
 
 /// A path that is cut for a while.
@@ -44,23 +48,50 @@ fn path() -> impl Strategy<Value = PathModel> {
     )
 }
 
+fn buffer() -> impl Strategy<Value = Buffer> {
+    let bytes = 20_000..400_000u64;
+    let auto = (20_000..100_000u64, bytes.clone());
+    prop_oneof![
+        bytes.prop_map(Buffer::Fixed),
+        auto.prop_map(|(initial_bytes, max_bytes)| Buffer::Auto {
+            initial_bytes,
+            max_bytes
+        }),
+    ]
+}
+
 fn stack() -> impl Strategy<Value = Stack> {
     let names = (0..cc::CONGESTION_CONTROLS.len(), 0..sched::SCHEDULERS.len());
-    let buffers = (20_000..400_000u64, 20_000..400_000u64);
-    (names, buffers, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        |((control, scheduler), (send, receive), uses_checksums, is_oot, has_rack)| {
+    let start = prop_oneof![Just(Start::Primary), Just(Start::Race)];
+    let behaviour = (any::<bool>(), 0..REINJECTIONS.len(), start);
+    let buffers = (buffer(), buffer());
+    (names, buffers, any::<bool>(), behaviour, any::<[bool; 2]>()).prop_map(
+        |(
+            (control, scheduler),
+            (send, receive),
+            uses_checksums,
+            behaviour,
+            [has_rack, has_nagle],
+        )| {
+            let (is_oot, reinjection, start) = behaviour;
+            let preset = if is_oot {
+                Behaviour::oot()
+            } else {
+                Behaviour::mainline()
+            };
             let mut config = Config {
                 uses_checksums,
-                send_buffer_bytes: send,
-                receive_buffer_bytes: receive,
-                behaviour: if is_oot {
-                    Behaviour::oot()
-                } else {
-                    Behaviour::mainline()
+                start,
+                send_buffer: send,
+                receive_buffer: receive,
+                behaviour: Behaviour {
+                    reinjection: REINJECTIONS[reinjection],
+                    ..preset
                 },
                 ..Config::default()
             };
-            config.subflow.rack = has_rack;
+            let subflow = Arc::make_mut(&mut config.subflow);
+            (subflow.rack, subflow.nagle) = (has_rack, has_nagle);
             Stack {
                 config,
                 congestion_control: cc::CONGESTION_CONTROLS[control].0,
@@ -70,6 +101,14 @@ fn stack() -> impl Strategy<Value = Stack> {
         },
     )
 }
+
+const REINJECTIONS: [Reinjection; 5] = [
+    Reinjection::None,
+    Reinjection::OnRto,
+    Reinjection::OnStale,
+    Reinjection::OnClose,
+    Reinjection::Opportunistic,
+];
 
 fn outage() -> impl Strategy<Value = Outage> {
     (0..4usize, 0..3_000u64, 50..5_000u64, any::<bool>()).prop_map(
@@ -90,15 +129,27 @@ fn world() -> impl Strategy<Value = World> {
         [stack(), stack()],
         bytes.clone(),
         bytes,
-        proptest::collection::vec(outage(), 0..3),
+        (proptest::collection::vec(outage(), 0..3), any::<bool>()),
     )
-        .prop_map(|(seed, paths, stacks, upload, download, outages)| World {
-            seed: u64::from(seed),
-            paths,
-            stacks,
-            upload,
-            download,
-            outages,
+        .prop_map(|(seed, paths, mut stacks, upload, download, more)| {
+            let (outages, starts_anywhere) = more;
+            // Who never sends again elsewhere loses what a closed subflow had.
+            let closes = outages.iter().any(|outage: &Outage| outage.is_told);
+            for stack in &mut stacks {
+                let reinjection = &mut stack.config.behaviour.reinjection;
+                if closes && *reinjection == Reinjection::None {
+                    *reinjection = Reinjection::OnClose;
+                }
+            }
+            World {
+                seed: u64::from(seed),
+                paths,
+                stacks,
+                upload,
+                download,
+                outages,
+                starts_anywhere,
+            }
         })
 }
 
@@ -132,7 +183,10 @@ proptest! {
     #[test]
     fn streams_arrive_whole(world in world()) {
         let stacks = [&world.stacks[CLIENT], &world.stacks[SERVER]];
-        let mut pair = Pair::of(world.seed, world.paths.clone(), stacks);
+        let mut pair = match world.starts_anywhere {
+            true => Pair::over_all_paths(world.seed, world.paths.clone(), stacks),
+            false => Pair::of(world.seed, world.paths.clone(), stacks),
+        };
         pair.transfer(world.upload, world.download);
         play(&world.outages, &mut pair);
         pair.run_to_the_end(seconds(3600));

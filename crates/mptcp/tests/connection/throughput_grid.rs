@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use mptcp::connection::Buffer;
+
 use crate::world::{Faults, Pair, PathModel, SERVER, Stack, seconds};
 
 const SNAPSHOT: &str = include_str!("throughput_grid.txt");
@@ -24,8 +26,8 @@ fn goodput(control: &'static str, buffer_kb: u64, loss_percent: f64, round_trip_
         congestion_control: control,
         ..Stack::default()
     };
-    stack.config.send_buffer_bytes = buffer_kb * 1000;
-    stack.config.receive_buffer_bytes = buffer_kb * 1000;
+    stack.config.send_buffer = Buffer::Fixed(buffer_kb * 1000);
+    stack.config.receive_buffer = Buffer::Fixed(buffer_kb * 1000);
     let faults = Faults {
         loss: loss_percent / 100.0,
         ..Faults::default()

@@ -1,6 +1,10 @@
 //! Buffers and windows of both levels.
 
-use mptcp::time::MILLISECOND;
+use std::sync::Arc;
+
+use mptcp::connection::Buffer;
+use mptcp::time::{MILLISECOND, Nanos};
+use mptcp::wire::Flags;
 
 use crate::world::middleboxes::lose;
 use crate::world::{CLIENT, Faults, Pair, PathModel, SERVER, Stack, seconds};
@@ -11,9 +15,110 @@ fn two_paths() -> Vec<PathModel> {
 
 fn stack(send_buffer_bytes: u64, receive_buffer_bytes: u64) -> Stack {
     let mut stack = Stack::default();
-    stack.config.send_buffer_bytes = send_buffer_bytes;
-    stack.config.receive_buffer_bytes = receive_buffer_bytes;
+    stack.config.send_buffer = Buffer::Fixed(send_buffer_bytes);
+    stack.config.receive_buffer = Buffer::Fixed(receive_buffer_bytes);
     stack
+}
+
+/// As much as two paths of 50 Mbit/s and 100 ms hold is 1.25 MB.
+fn long_paths() -> Vec<PathModel> {
+    vec![PathModel::new(50, 50); 2]
+}
+
+const AUTO: Buffer = Buffer::Auto {
+    initial_bytes: 65_536,
+    max_bytes: 6 << 20,
+};
+
+/// With those buffers.
+fn sized(send_buffer: Buffer, receive_buffer: Buffer) -> Stack {
+    let mut stack = Stack::default();
+    (stack.config.send_buffer, stack.config.receive_buffer) = (send_buffer, receive_buffer);
+    stack
+}
+
+/// How long 20 MB take over the long paths.
+fn duration(stack: &Stack) -> Nanos {
+    let mut pair = Pair::new(1, long_paths(), stack);
+    pair.transfer(20_000_000, 0);
+    pair.run_to_both_finishes(seconds(60));
+    pair.now
+}
+
+#[test]
+fn buffers_that_grow_carry_nearly_as_much_as_large_ones() {
+    let large = Buffer::Fixed(6 << 20);
+    let small = Buffer::Fixed(65_536);
+    let best = duration(&sized(large, large));
+    let auto = duration(&sized(AUTO, AUTO));
+    assert!(auto < best + seconds(1), "{auto} ns, at best {best} ns");
+    assert!(duration(&sized(small, large)) > 4 * best);
+    assert!(duration(&sized(large, small)) > 4 * best);
+}
+
+/// The largest window that the server offered, in bytes.
+fn largest_window(pair: &Pair) -> u32 {
+    let from_server = pair.log.iter().filter(|(_, by, packet)| {
+        // Those of SYNs are not scaled.
+        *by == SERVER && !packet.segment.flags.contains(Flags::SYN)
+    });
+    let windows = from_server.map(|(_, _, packet)| u32::from(packet.segment.window) << 7);
+    windows.max().unwrap_or(0)
+}
+
+#[test]
+fn a_receive_buffer_grows_with_what_is_read_and_not_beyond_its_limit() {
+    let limited = Buffer::Auto {
+        initial_bytes: 65_536,
+        max_bytes: 500_000,
+    };
+    let mut pair = Pair::new(1, long_paths(), &sized(AUTO, limited));
+    pair.transfer(10_000_000, 0);
+    pair.run_for(250 * MILLISECOND);
+    let early = largest_window(&pair);
+    assert!(early < 200_000, "{early} bytes");
+    pair.run_for(seconds(3));
+    let late = largest_window(&pair);
+    assert!((400_000..501_000).contains(&late), "{late} bytes");
+}
+
+#[test]
+fn a_slow_reader_keeps_its_receive_buffer_small() {
+    let mut pair = Pair::new(1, long_paths(), &sized(AUTO, AUTO));
+    // A segment in 10 ms makes ten in a round trip.
+    pair.sides[SERVER].read_pause = 10 * MILLISECOND;
+    pair.transfer(500_000, 0);
+    pair.run_for(seconds(3));
+    let largest = largest_window(&pair);
+    assert!(largest < 70_000, "{largest} bytes");
+}
+
+#[test]
+fn a_send_buffer_takes_twice_the_windows() {
+    let small = Buffer::Auto {
+        initial_bytes: 16_384,
+        max_bytes: 4 << 20,
+    };
+    let mut pair = Pair::new(1, long_paths(), &sized(small, Buffer::Fixed(6 << 20)));
+    pair.transfer(20_000_000, 0);
+    pair.run_for(MILLISECOND);
+    assert_eq!(pair.sides[CLIENT].sent, 16_384);
+    pair.run_for(seconds(1));
+    let client = &pair.sides[CLIENT];
+    let subflows = client.subflows();
+    let acked: u64 = subflows
+        .iter()
+        .map(|subflow| subflow.counters.acked_bytes)
+        .sum();
+    let windows: f64 = subflows
+        .iter()
+        .map(|subflow| subflow.window.cwnd_bytes)
+        .sum();
+    let held = (client.sent - acked) as f64;
+    assert!(
+        (windows..2.5 * windows).contains(&held),
+        "{held} of {windows} bytes"
+    );
 }
 
 #[test]
@@ -95,4 +200,40 @@ fn what_is_in_flight_never_exceeds_the_window_of_the_connection() {
     }
     let client = pair.sides[CLIENT].connection().expect("it lingers");
     assert_eq!(client.counters().unbelievable_acks, 0);
+}
+
+#[test]
+fn room_that_scaling_rounds_away_is_not_told() {
+    let mut stack = Stack::default();
+    stack.config.receive_buffer = Buffer::Fixed(10_000);
+    Arc::make_mut(&mut stack.config.subflow).mss_bytes = 100;
+    let mut pair = Pair::new(1, vec![PathModel::new(10, 10)], &stack);
+    pair.transfer(100_000, 0);
+    pair.sides[SERVER].reads_at = seconds(100);
+    pair.run_for(seconds(3));
+    let server = &mut pair.sides[SERVER];
+    let id = server.connection.expect("it is open");
+    for _ in 0..100 {
+        server.endpoint.command(id, |connection| connection.recv());
+        let told = std::iter::from_fn(|| server.endpoint.poll_transmit(pair.now));
+        assert!(told.take(3).count() < 3);
+    }
+}
+
+#[test]
+fn no_scheduler_sends_plain_tcp_a_byte_twice_that_probed_a_window() {
+    for (scheduler, _) in mptcp::sched::SCHEDULERS {
+        let mut stacks = [Stack::plain(), stack(400_000, 8_000)];
+        stacks[CLIENT].scheduler = scheduler;
+        let mut pair = Pair::of(1, vec![PathModel::new(10, 10)], [&stacks[0], &stacks[1]]);
+        pair.transfer(8_000, 0);
+        pair.sides[CLIENT].closes = false;
+        pair.sides[SERVER].reads_at = seconds(2);
+        pair.run_for(seconds(1));
+        // The window is closed, and all is acknowledged.
+        pair.transfer(50_000, 0);
+        pair.sides[CLIENT].closes = true;
+        pair.run_to_the_end(seconds(10));
+        assert_eq!(pair.sides[SERVER].received, 50_000);
+    }
 }

@@ -1,6 +1,8 @@
 //! Addresses that go away, and subflows that become backup ones, while the connection lives on.
 
-use crate::joins::{joined, two_paths};
+use mptcp::connection::Connection;
+
+use crate::joins::{joined, kernel_joins_from_its_second_address, two_paths};
 use crate::judge::{Judge, Opener, Trial};
 use crate::path::End;
 
@@ -36,22 +38,8 @@ fn kernel_announces() -> Trial {
     trial
 }
 
-#[test]
-#[ignore = "needs root"]
-fn the_kernel_removes_an_address() {
-    let mut judge = over_both(kernel_announces());
-    judge.namespace.ip("mptcp endpoint delete id 5");
-    judge.run_until(|judge| subflows(judge) == 1);
-    assert_eq!(judge.counter("RmAddrTx"), 1);
-    ends_well(judge, &["MPRstTx", "MPRstRx"]);
-}
-
-#[test]
-#[ignore = "needs root"]
-fn the_kernel_removes_the_address_of_its_own_subflow() {
-    let mut trial = two_paths(Opener::Kernel, "full_mesh");
-    let local = trial.address(2, End::Kernel);
-    trial.kernel_endpoints = vec![format!("{local} dev path2 id 5 subflow")];
+/// The kernel removes the address with ID 5.
+fn kernel_removes(trial: Trial) {
     let mut judge = over_both(trial);
     judge.namespace.ip("mptcp endpoint delete id 5");
     judge.run_until(|judge| subflows(judge) == 1);
@@ -61,10 +49,28 @@ fn the_kernel_removes_the_address_of_its_own_subflow() {
 
 #[test]
 #[ignore = "needs root"]
-fn we_remove_an_address() {
+fn the_kernel_removes_an_address() {
+    kernel_removes(kernel_announces());
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_kernel_removes_the_address_of_its_own_subflow() {
+    kernel_removes(kernel_joins_from_its_second_address());
+}
+
+/// We remove our second address, and the kernel hears of it.
+fn we_remove() -> Judge {
     let mut judge = over_both(two_paths(Opener::Engine, "full_mesh"));
     judge.set_address(2, false);
     judge.run_until(|judge| judge.counter("RmAddr") == 1);
+    judge
+}
+
+#[test]
+#[ignore = "needs root"]
+fn we_remove_an_address() {
+    let judge = we_remove();
     assert_eq!(subflows(&judge), 1);
     ends_well(judge, &["MPRstTx", "MPRstRx"]);
 }
@@ -72,9 +78,7 @@ fn we_remove_an_address() {
 #[test]
 #[ignore = "needs root"]
 fn we_remove_an_address_and_join_from_it_again() {
-    let mut judge = over_both(two_paths(Opener::Engine, "full_mesh"));
-    judge.set_address(2, false);
-    judge.run_until(|judge| judge.counter("RmAddr") == 1);
+    let mut judge = we_remove();
     judge.set_address(2, true);
     judge.run_until(|judge| joined(judge) == 2);
     assert_eq!(judge.counter("MPJoinAckRx"), 2);
@@ -96,10 +100,7 @@ fn we_make_a_subflow_backup_and_regular_again() {
 #[test]
 #[ignore = "needs root"]
 fn the_kernel_makes_a_subflow_backup_and_regular_again() {
-    let mut trial = two_paths(Opener::Kernel, "full_mesh");
-    let local = trial.address(2, End::Kernel);
-    trial.kernel_endpoints = vec![format!("{local} dev path2 id 5 subflow")];
-    let mut judge = over_both(trial);
+    let mut judge = over_both(kernel_joins_from_its_second_address());
     for (words, count) in [("backup", 1), ("nobackup", 0)] {
         judge
             .namespace
@@ -108,4 +109,25 @@ fn the_kernel_makes_a_subflow_backup_and_regular_again() {
     }
     assert_eq!(judge.counter("MPPrioTx"), 2);
     ends_well(judge, &[]);
+}
+
+fn acked_bytes(judge: &Judge) -> u64 {
+    let subflows = judge.state().into_iter().flat_map(Connection::subflows);
+    subflows.map(|subflow| subflow.counters.acked_bytes).sum()
+}
+
+/// Break before make: for a while there is no subflow at all.
+#[test]
+#[ignore = "needs root"]
+fn we_move_to_another_address() {
+    let mut judge = Judge::new(two_paths(Opener::Engine, "full_mesh"));
+    judge.set_address(2, false);
+    judge.closes = false;
+    judge.run_until(|judge| acked_bytes(judge) > 500_000);
+    judge.set_address(1, false);
+    judge.paths[0].is_up = false;
+    judge.run_until(|judge| subflows(judge) == 0);
+    judge.set_address(2, true);
+    judge.run_until(|judge| joined(judge) == 1);
+    ends_well(judge, &["MPRstTx", "MPRstRx"]);
 }

@@ -1,7 +1,10 @@
 //! Both handshakes, and a stream each way.
 
+use std::sync::Arc;
+
 use mptcp::connection::Mode;
 
+use crate::interference::lose_numbered;
 use crate::judge::{Judge, Opener, Trial};
 use crate::path::{End, Family};
 use crate::stack::Stack;
@@ -33,7 +36,7 @@ fn kernel_connects(change: impl FnOnce(&mut Trial)) {
 
 fn over_ipv6(trial: &mut Trial) {
     trial.family = Family::V6;
-    trial.stack.config.subflow.mss_bytes = 1440;
+    Arc::make_mut(&mut trial.stack.config.subflow).mss_bytes = 1440;
 }
 
 #[test]
@@ -114,7 +117,7 @@ fn survives_each_loss(opener: Opener) {
     for from in [End::Engine, End::Kernel] {
         for lost in 0..5 {
             let mut judge = Judge::new(Trial::new(opener));
-            judge.paths[0].lost_packets = vec![(from, lost)];
+            judge.middleboxes.push(lose_numbered(0, from, lost..=lost));
             judge.run_to_the_end();
             assert_eq!(judge.mode(), Some(Mode::Multipath), "{from:?} {lost}");
             judge.assert_no_trouble_but(&[]);
@@ -127,7 +130,7 @@ fn survives_each_loss(opener: Opener) {
 #[ignore = "needs root"]
 fn the_kernel_falls_back_when_data_overtakes_the_keys() {
     let mut judge = Judge::new(Trial::new(Opener::Engine));
-    judge.paths[0].lost_packets = vec![(End::Engine, 1), (End::Engine, 2)];
+    judge.middleboxes.push(lose_numbered(0, End::Engine, 1..=2));
     judge.run_to_the_end();
     assert_eq!(judge.mode(), Some(Mode::Plain));
     assert_eq!(judge.counter("MPCapableFallbackACK"), 1);
@@ -144,4 +147,15 @@ fn early_losses_when_we_connect() {
 #[ignore = "needs root"]
 fn early_losses_when_the_kernel_connects() {
     survives_each_loss(Opener::Kernel);
+}
+
+/// The kernel keeps no state of our SYN: the third packet has to bring all of it.
+#[test]
+#[ignore = "needs root"]
+fn we_connect_to_a_kernel_with_syn_cookies() {
+    let mut trial = Trial::new(Opener::Engine);
+    trial.kernel_uses_syn_cookies = true;
+    let judge = succeeds(trial);
+    let counters = judge.namespace.counters_of("TcpExt");
+    assert_eq!(counters["SyncookiesRecv"], 1);
 }

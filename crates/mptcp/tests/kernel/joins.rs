@@ -1,7 +1,10 @@
 //! Further subflows, opened by either side, to addresses that were known or announced.
 
+use std::sync::Arc;
+
 use mptcp::connection::Event;
 
+use crate::interference::lose_numbered;
 use crate::judge::{Judge, Opener, Trial};
 use crate::path::{End, Family};
 use crate::peer::{Manner, Report};
@@ -18,17 +21,25 @@ pub fn two_paths(opener: Opener, path_manager: &'static str) -> Trial {
     trial
 }
 
+/// The kernel opens, and joins from its second address, which has ID 5.
+pub fn kernel_joins_from_its_second_address() -> Trial {
+    let mut trial = two_paths(Opener::Kernel, "full_mesh");
+    let local = trial.address(2, End::Kernel);
+    trial.kernel_endpoints = vec![format!("{local} dev path2 id 5 subflow")];
+    trial
+}
+
 /// How many subflows are established beside the first.
 pub fn joined(judge: &Judge) -> usize {
     let is_join = |event: &&Event| matches!(event, Event::SubflowEstablished { .. });
     judge.events.iter().filter(is_join).count()
 }
 
-/// Holds the connection open until a subflow was joined, then lets both streams pass.
-fn joins(trial: Trial) -> Judge {
+/// Holds the connection open until so many subflows were joined, then lets both streams pass.
+fn joins(trial: Trial, count: usize) -> Judge {
     let mut judge = Judge::new(trial);
     judge.closes = false;
-    judge.run_until(|judge| joined(judge) == 1);
+    judge.run_until(|judge| joined(judge) == count);
     judge.closes = true;
     judge.run_to_the_end();
     judge.assert_no_trouble_but(&[]);
@@ -36,13 +47,13 @@ fn joins(trial: Trial) -> Judge {
 }
 
 fn we_join(trial: Trial) {
-    let judge = joins(trial);
+    let judge = joins(trial, 1);
     assert_eq!(judge.counter("MPJoinSynRx"), 1);
     assert_eq!(judge.counter("MPJoinAckRx"), 1);
 }
 
 fn the_kernel_joins(trial: Trial) {
-    let judge = joins(trial);
+    let judge = joins(trial, 1);
     assert_eq!(judge.counter("MPJoinSynTx"), 1);
     assert_eq!(judge.counter("MPJoinSynAckRx"), 1);
 }
@@ -58,7 +69,16 @@ fn we_join_as_full_mesh() {
 fn we_join_over_ipv6() {
     let mut trial = two_paths(Opener::Engine, "full_mesh");
     trial.family = Family::V6;
-    trial.stack.config.subflow.mss_bytes = 1440;
+    Arc::make_mut(&mut trial.stack.config.subflow).mss_bytes = 1440;
+    we_join(trial);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn we_join_a_connection_over_ipv4_over_ipv6() {
+    let mut trial = two_paths(Opener::Engine, "full_mesh");
+    trial.further_family = Some(Family::V6);
+    Arc::make_mut(&mut trial.stack.config.subflow).mss_bytes = 1440;
     we_join(trial);
 }
 
@@ -73,18 +93,13 @@ fn we_join_on_the_first_pair_of_addresses() {
 #[test]
 #[ignore = "needs root"]
 fn the_kernel_joins_from_its_subflow_endpoint() {
-    let mut trial = two_paths(Opener::Kernel, "full_mesh");
-    let local = trial.address(2, End::Kernel);
-    trial.kernel_endpoints = vec![format!("{local} dev path2 subflow")];
-    the_kernel_joins(trial);
+    the_kernel_joins(kernel_joins_from_its_second_address());
 }
 
 #[test]
 #[ignore = "needs root"]
 fn the_kernel_joins_with_checksums() {
-    let mut trial = two_paths(Opener::Kernel, "full_mesh");
-    let local = trial.address(2, End::Kernel);
-    trial.kernel_endpoints = vec![format!("{local} dev path2 subflow")];
+    let mut trial = kernel_joins_from_its_second_address();
     trial.kernel_checksums = true;
     the_kernel_joins(trial);
 }
@@ -98,7 +113,7 @@ fn survives_each_loss(trial: impl Fn() -> Trial) {
         (End::Kernel, 1),
     ] {
         let mut judge = Judge::new(trial());
-        judge.paths[1].lost_packets = vec![(from, lost)];
+        judge.middleboxes.push(lose_numbered(1, from, lost..=lost));
         judge.closes = false;
         judge.run_until(|judge| joined(judge) == 1);
         judge.closes = true;
@@ -116,12 +131,7 @@ fn losses_when_we_join() {
 #[test]
 #[ignore = "needs root"]
 fn losses_when_the_kernel_joins() {
-    survives_each_loss(|| {
-        let mut trial = two_paths(Opener::Kernel, "full_mesh");
-        let local = trial.address(2, End::Kernel);
-        trial.kernel_endpoints = vec![format!("{local} dev path2 subflow")];
-        trial
-    });
+    survives_each_loss(kernel_joins_from_its_second_address);
 }
 
 #[test]
@@ -132,7 +142,7 @@ fn we_echo_what_the_kernel_announces() {
         trial.family = family;
         let local = trial.address(2, End::Kernel);
         trial.kernel_endpoints = vec![format!("{local} signal")];
-        let judge = joins(trial);
+        let judge = joins(trial, 1);
         assert_eq!(judge.counter("AddAddrTx"), 1);
         assert_eq!(judge.counter("EchoAdd"), 1);
     }
@@ -159,4 +169,49 @@ fn the_kernel_joins_what_we_announce() {
         assert_eq!(judge.counter("MPJoinSynTx"), 1);
         assert_eq!(judge.counter("MPJoinSynAckRx"), 1);
     }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn we_join_with_checksums() {
+    let mut trial = two_paths(Opener::Engine, "full_mesh");
+    trial.kernel_checksums = true;
+    we_join(trial);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn we_join_a_kernel_with_syn_cookies() {
+    let mut trial = two_paths(Opener::Engine, "full_mesh");
+    trial.kernel_uses_syn_cookies = true;
+    we_join(trial);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn we_join_the_port_that_the_kernel_announces() {
+    const ANNOUNCED_PORT: u16 = 5002;
+    let mut trial = two_paths(Opener::Engine, "kernel_endpoints");
+    let local = trial.address(2, End::Kernel);
+    trial.kernel_endpoints = vec![format!("{local} port {ANNOUNCED_PORT} signal")];
+    // From our second address to both of the kernel's.
+    let judge = joins(trial, 2);
+    let is_announced = |event: &Event| match event {
+        Event::SubflowEstablished { four, .. } => four.remote.port() == ANNOUNCED_PORT,
+        _ => false,
+    };
+    assert!(judge.events.iter().any(is_announced));
+    assert_eq!(judge.counter("MPJoinPortAckRx"), 1);
+}
+
+/// In the kernel a program decides, so that its own limit of eight does not hold.
+#[test]
+#[ignore = "needs root"]
+fn sixteen_subflows() {
+    let mut trial = two_paths(Opener::Engine, "n_diff_ports");
+    trial.paths = 1;
+    trial.stack.subflows = Some(16);
+    trial.kernel_asks_a_program = true;
+    let judge = joins(trial, 15);
+    assert_eq!(judge.counter("MPJoinAckRx"), 15);
 }

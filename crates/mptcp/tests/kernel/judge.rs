@@ -1,6 +1,7 @@
 //! The engine's side with its application, the kernel's side, and the paths between them, in real time.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::capture::Capture;
-use crate::namespace::Namespace;
+use crate::middleboxes::{Middlebox, Place, as_bytes};
+use crate::namespace::{Namespace, Program};
 use crate::path::{End, Family, Path, address, number_of};
 use crate::peer::{Manner, Peer, Report};
 use crate::stack::Stack;
@@ -51,6 +53,8 @@ pub enum Opener {
 pub struct Trial {
     pub opener: Opener,
     pub family: Family,
+    /// That of all paths but the first, if it is another one.
+    pub further_family: Option<Family>,
     pub paths: usize,
     /// Bytes to the kernel and from it.
     pub upload: u32,
@@ -59,6 +63,10 @@ pub struct Trial {
     pub manner: Manner,
     /// Whether the kernel wants checksums.
     pub kernel_checksums: bool,
+    /// Whether the kernel keeps no state of SYNs.
+    pub kernel_uses_syn_cookies: bool,
+    /// Whether a program, and not the kernel, says which subflows there are; it takes all.
+    pub kernel_asks_a_program: bool,
     /// Endpoints of the kernel's path manager: words for `ip mptcp endpoint add`.
     pub kernel_endpoints: Vec<String>,
 }
@@ -69,19 +77,23 @@ impl Trial {
         Self {
             opener,
             family: Family::V4,
+            further_family: None,
             paths: 1,
             upload: 1_000_000,
             download: 1_000_000,
             stack: Stack::default(),
             manner: Manner::default(),
             kernel_checksums: false,
+            kernel_uses_syn_cookies: false,
+            kernel_asks_a_program: false,
             kernel_endpoints: Vec::new(),
         }
     }
 
     /// The address of an end of a path.
     pub fn address(&self, number: usize, end: End) -> IpAddr {
-        address(self.family, number, end)
+        let family = self.further_family.filter(|_| number > 1);
+        address(family.unwrap_or(self.family), number, end)
     }
 
     fn pairs(&self) -> Vec<AddressPair> {
@@ -95,15 +107,33 @@ impl Trial {
 
     fn prepare(&self, namespace: &Namespace) {
         namespace.set("net.mptcp.checksum_enabled", self.kernel_checksums.into());
+        namespace.set("net.mptcp.pm_type", self.kernel_asks_a_program.into());
+        // 2 means always.
+        namespace.set(
+            "net.ipv4.tcp_syncookies",
+            2 * u32::from(self.kernel_uses_syn_cookies),
+        );
         namespace.ip("mptcp limits set subflows 8 add_addr_accepted 8");
         for endpoint in &self.kernel_endpoints {
             namespace.ip(&format!("mptcp endpoint add {endpoint}"));
         }
     }
 
+    /// The program that the kernel asks: it only listens.
+    fn start_path_manager(&self, namespace: &Namespace) -> Option<Program> {
+        self.kernel_asks_a_program.then(|| {
+            let mut monitor = namespace.command("ip");
+            monitor.args(["mptcp", "monitor"]).stdout(Stdio::null());
+            Program(monitor.spawn().unwrap())
+        })
+    }
+
     fn start_peer(&self, namespace: &Namespace) -> Peer {
         let (local, remote) = match self.opener {
-            Opener::Engine => (SocketAddr::new(unspecified(self.family), PORT), None),
+            Opener::Engine => {
+                let family = self.further_family.unwrap_or(self.family);
+                (SocketAddr::new(unspecified(family), PORT), None)
+            }
             Opener::Kernel => (
                 SocketAddr::new(self.address(1, End::Kernel), 0),
                 Some(SocketAddr::new(self.address(1, End::Engine), PORT)),
@@ -117,7 +147,7 @@ impl Trial {
     }
 }
 
-/// Any address.
+/// Any address; that of IPv6 stands for both families.
 fn unspecified(family: Family) -> IpAddr {
     match family {
         Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
@@ -131,12 +161,17 @@ pub struct Judge {
     pub endpoint: Endpoint,
     pub connection: Option<ConnectionId>,
     pub events: Vec<Event>,
-    /// Whether the application closes when it has written all; else that is up to the test.
+    /// Whether the application takes bytes that were changed on the way; else they are a failure of the test.
+    pub takes_changed: bool,
+    /// Whether it closes when it has written all; else that is up to the test.
     pub closes: bool,
     pub sent: u32,
     pub received: u32,
     pub peer: Peer,
+    _path_manager: Option<Program>,
     pub paths: Vec<Path>,
+    /// Packets of all paths pass them, in this order.
+    pub middleboxes: Vec<Middlebox>,
     pub namespace: Namespace,
     capture: Capture,
     start: Instant,
@@ -161,11 +196,14 @@ impl Judge {
             endpoint,
             connection: None,
             events: Vec::new(),
+            takes_changed: false,
             closes: true,
             sent: 0,
             received: 0,
+            _path_manager: trial.start_path_manager(&namespace),
             peer: trial.start_peer(&namespace),
             paths,
+            middleboxes: vec![as_bytes()],
             namespace,
             capture: Capture::default(),
             start: Instant::now(),
@@ -239,26 +277,46 @@ impl Judge {
                 return;
             };
             let now = self.now();
-            if is_tcp(&bytes) && self.paths[index].delivers(End::Kernel) {
+            if is_tcp(&bytes) && self.paths[index].delivers() {
                 self.capture.add(now, &bytes);
                 let bytes: Arc<[u8]> = bytes.into();
                 let (packet, _) = Packet::parse(&bytes).expect("the kernel's packets are right");
-                self.endpoint.handle_packet(now, &packet);
+                for packet in self.pass(index, End::Kernel, packet) {
+                    self.endpoint.handle_packet(now, &packet);
+                }
             }
         }
     }
 
     fn transmit(&mut self) {
         while let Some(packet) = self.endpoint.poll_transmit(self.now()) {
-            let path = &mut self.paths[number_of(packet.destination) - 1];
-            if path.delivers(End::Engine) {
-                let mut bytes = Vec::new();
-                packet.emit(&mut bytes);
-                path.send(&bytes);
-                self.capture
-                    .add(self.start.elapsed().as_nanos() as Nanos, &bytes);
+            let index = number_of(packet.destination) - 1;
+            if self.paths[index].delivers() {
+                for packet in self.pass(index, End::Engine, packet) {
+                    let mut bytes = Vec::new();
+                    packet.emit(&mut bytes);
+                    self.paths[index].send(&bytes);
+                    self.capture.add(self.now(), &bytes);
+                }
             }
         }
+    }
+
+    /// What the middleboxes make of a packet.
+    fn pass(&mut self, path: usize, from: End, packet: Packet) -> Vec<Packet> {
+        let place = Place {
+            now: self.now(),
+            path,
+            from: from as usize,
+        };
+        self.middleboxes
+            .iter_mut()
+            .fold(vec![packet], |packets, middlebox| {
+                packets
+                    .into_iter()
+                    .flat_map(|packet| middlebox(place, packet))
+                    .collect()
+            })
     }
 
     /// What the engine's application does: takes or opens the connection, reads and checks, writes, closes.
@@ -272,7 +330,8 @@ impl Judge {
         let Some(id) = self.connection else { return };
         while let Some(Some(payload)) = self.endpoint.command(id, Connection::recv) {
             let expected = Payload::stream(DOWNLOAD, self.received.into(), payload.len());
-            assert_eq!(payload, expected, "wrong bytes at {}", self.received);
+            let is_right = self.takes_changed || payload == expected;
+            assert!(is_right, "wrong bytes at {}", self.received);
             self.received += payload.len();
         }
         self.write(id);

@@ -3,6 +3,9 @@
 
 mod capture;
 mod judge;
+#[expect(dead_code, reason = "here time is real, and no test asks for it")]
+#[path = "../world/middleboxes.rs"]
+mod middleboxes;
 mod namespace;
 mod path;
 mod peer;
@@ -12,5 +15,6 @@ mod stack;
 mod addresses;
 mod closing;
 mod handshake;
+mod interference;
 mod joins;
 mod transfer;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::fd::AsFd;
-use std::process::{self, Command};
+use std::process::{self, Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
@@ -47,10 +47,16 @@ impl Namespace {
 
     /// What the kernel has counted of Multipath TCP in here, by the names of `nstat` without their common start.
     pub fn counters(&self) -> BTreeMap<String, u64> {
+        self.counters_of("MPTcpExt")
+    }
+
+    /// What it has counted under that common start.
+    pub fn counters_of(&self, start: &str) -> BTreeMap<String, u64> {
+        let start = format!("{start}: ");
         let text = self.inside(|| fs::read_to_string("/proc/thread-self/net/netstat").unwrap());
         let mut lines = text
             .lines()
-            .filter_map(|line| line.strip_prefix("MPTcpExt: "))
+            .filter_map(|line| line.strip_prefix(start.as_str()))
             .map(str::split_whitespace);
         let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
         names
@@ -67,6 +73,16 @@ impl Namespace {
             action()
         };
         thread::scope(|scope| scope.spawn(enter).join().unwrap())
+    }
+}
+
+/// A program that ends when this is dropped.
+pub struct Program(pub Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

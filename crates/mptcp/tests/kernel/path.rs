@@ -1,6 +1,5 @@
 //! A TUN device between the engine and the kernel, and what is lost on it.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,7 +21,7 @@ pub enum Family {
 }
 
 /// Which end of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Kernel = 1,
     Engine = 2,
@@ -53,9 +52,6 @@ pub struct Path {
     pub is_up: bool,
     /// Probability that a packet is lost, in both directions.
     pub loss: f64,
-    /// Packets with TCP that are lost: from which end, and their number among those from there, counted from 0.
-    pub lost_packets: Vec<(End, u32)>,
-    counts: BTreeMap<End, u32>,
 }
 
 impl Path {
@@ -79,8 +75,6 @@ impl Path {
             rng: Xoshiro256PlusPlus::seed_from_u64(number as u64),
             is_up: true,
             loss: 0.0,
-            lost_packets: Vec::new(),
-            counts: BTreeMap::new(),
         }
     }
 
@@ -104,13 +98,10 @@ impl Path {
         assert_eq!(sent, packet.len());
     }
 
-    /// Whether the next packet from that end arrives.
-    pub fn delivers(&mut self, from: End) -> bool {
-        let count = self.counts.entry(from).or_default();
-        let is_lost = self.lost_packets.contains(&(from, *count));
-        *count += 1;
+    /// Whether the next packet arrives.
+    pub fn delivers(&mut self) -> bool {
         let chance = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        self.is_up && !is_lost && chance >= self.loss
+        self.is_up && chance >= self.loss
     }
 }
 

@@ -61,7 +61,7 @@ class Connection:
     def receive(self) -> None:
         with Path(self.order["expects"]).open("rb") as file:
             while self.received != self.order["aborts_after"] and (chunk := self.socket.recv(self.most())):
-                if chunk != file.read(len(chunk)):
+                if chunk != file.read(len(chunk)) and not self.order["takes_changed"]:
                     raise ValueError(f"wrong bytes from {self.received} on")
                 self.received += len(chunk)
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{ChildStdout, Stdio};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
 
@@ -11,7 +11,7 @@ use mptcp::payload::Payload;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
-use crate::namespace::Namespace;
+use crate::namespace::{Namespace, Program};
 
 /// What it is to do. Addresses are as Python's `socket` takes them.
 #[derive(Serialize)]
@@ -23,6 +23,7 @@ struct Order<'a> {
     expects: &'a Path,
     sends_last: bool,
     aborts_after: Option<u64>,
+    takes_changed: bool,
 }
 
 /// How it behaves beyond sending and receiving.
@@ -32,6 +33,8 @@ pub struct Manner {
     pub sends_last: bool,
     /// It resets the connection when it has received so many bytes.
     pub aborts_after: Option<u64>,
+    /// It does not compare what it receives.
+    pub takes_changed: bool,
 }
 
 /// What it says.
@@ -53,7 +56,7 @@ pub enum Report {
 
 /// A running peer.
 pub struct Peer {
-    child: Child,
+    _program: Program,
     reports: Receiver<Report>,
     /// What it said, in order.
     pub said: Vec<Report>,
@@ -77,6 +80,7 @@ impl Peer {
             expects: files[1].path(),
             sends_last: manner.sends_last,
             aborts_after: manner.aborts_after,
+            takes_changed: manner.takes_changed,
         };
         let mut child = namespace
             .command("python3")
@@ -87,7 +91,7 @@ impl Peer {
             .unwrap();
         let reports = reports_of(child.stdout.take().unwrap());
         Self {
-            child,
+            _program: Program(child),
             reports,
             said: Vec::new(),
             _files: files,
@@ -108,13 +112,6 @@ impl Peer {
                 }
             }
         }
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -112,17 +112,17 @@ fn join(join: &Join) -> String {
 
 fn dss(dss: &Dss, sender: Sender, session: &Session) -> String {
     let mut line = "dss".to_owned();
-    if let Some(number) = dss.data_ack {
+    if let Some(number) = dss.data_ack() {
         line += &data_number("dack", number, sender.other(), session);
     }
-    if let Some(mapping) = dss.mapping {
+    if let Some(mapping) = dss.mapping() {
         line += &data_number("dsn", mapping.data_seq, sender, session);
         line += &format!(" ssn={} dll={}", mapping.subflow_seq, mapping.len);
         line += &mapping
             .checksum
             .map_or(" nocs".to_owned(), |sum| format!(" cksum={sum}"));
     }
-    line + if dss.data_fin { " fin" } else { "" }
+    line + if dss.data_fin() { " fin" } else { "" }
 }
 
 fn data_number(name: &str, number: DataNumber, owner: Sender, session: &Session) -> String {

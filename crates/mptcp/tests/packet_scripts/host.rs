@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use mptcp::connection::{Algorithms, Config, Event, Mode};
+use mptcp::connection::{Algorithms, Buffer, Config, Event, Mode};
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView, Profile};
 use mptcp::payload::Payload;
 use mptcp::pm::{self, AddressPair, EndpointFlags};
@@ -196,7 +196,7 @@ impl Host {
             of_path_manager,
         } = (**parameters).clone();
         Ok(Profile {
-            config,
+            config: config.into(),
             algorithms: Box::new(move |connection| Algorithms {
                 congestion_control: cc::by_name("reno").expect("a congestion control")(
                     &cc::Parameters::default(),
@@ -250,10 +250,10 @@ impl Host {
         let inner = value.trim_matches(['[', ']']);
         match (name, self.sockets.get_mut(&descriptor)) {
             ("SO_RCVBUF", Some(Socket::Fresh(parameters))) => {
-                parameters.config.receive_buffer_bytes = number(inner)?;
+                parameters.config.receive_buffer = Buffer::Fixed(number(inner)?);
             }
             ("TCP_QUICKACK", Some(Socket::Fresh(parameters))) => {
-                parameters.config.subflow.quick_acks = number(inner)?
+                Arc::make_mut(&mut parameters.config.subflow).quick_acks = number(inner)?
             }
             ("SO_LINGER", Some(Socket::Connected(stream))) => {
                 stream.aborts = value == "{onoff=1, linger=0}"
@@ -358,8 +358,11 @@ impl Host {
         let config = &mut self.parameters.config;
         match name {
             "net.mptcp.checksum_enabled" => config.uses_checksums = value == "1",
+            "net.mptcp.allow_join_initial_addr_port" => {
+                config.allows_joins_to_initial = value == "1";
+            }
             "net.mptcp.path_manager" => self.parameters.path_manager = value.to_owned(),
-            "net.ipv4.tcp_recovery" => config.subflow.rack = value == "1",
+            "net.ipv4.tcp_recovery" => Arc::make_mut(&mut config.subflow).rack = value == "1",
             _ => return Err(format!("{name} is not known")),
         }
         Ok(())

@@ -48,18 +48,25 @@ scripts! {
     add_addr_without_echo
     add_addr_wrong_hmac
     break_before_make
+    close_last_subflow
+    close_subflow
     data_ack_beyond
+    data_ack_left_out
     data_fin_checksum
     data_fin_lost
     data_fin_ours
     data_fin_received
     data_fin_two_subflows
+    data_fin_wrong_checksum
     data_twice
     data_window
+    dss_checksum_missing
     dss_checksum_over_segments
+    dss_checksum_unwanted
     dss_long_numbers
     dss_mapping_over_segments
     dss_short_numbers
+    duplicates_with_options
     fallback_at_first_data_active
     fallback_at_first_data_passive
     fallback_at_syn_ack
@@ -82,6 +89,7 @@ scripts! {
     handshake_version_of_syn_ack
     handshake_without_algorithm
     handshake_without_algorithm_of_syn_ack
+    handshake_wrong_receiver_key
     infinite_mapping_one_subflow
     infinite_mapping_two_subflows
     join_active
@@ -93,23 +101,31 @@ scripts! {
     join_before_established
     join_passive
     join_passive_backup
+    join_passive_flag_c
     join_passive_no_option
     join_passive_unknown_token
     join_passive_wrong_hmac
     join_syn_twice
+    join_without_data_ack
     mapping_contradicts
+    mapping_late
     mapping_missing
+    mapping_missing_window
     mp_fail_not_contiguous
     mp_fail_ours
     mp_fail_out_of_order
     mp_fail_received
+    mp_fail_repeated
     mp_fail_two_subflows
     mp_prio
     mp_prio_ours
+    options_of_unacceptable_segments
     remove_addr
+    remove_addr_alive
     remove_addr_ours
     remove_addr_several
     reset_one_subflow
+    signals_in_a_row
     subflow_fin
     tcp_ack_validation
     tcp_delayed_ack

@@ -121,7 +121,7 @@ impl Context<'_> {
             "mp_join_syn_ack" => MptcpOption::Join(self.join_syn_ack(fields)?),
             "mp_join_ack" => MptcpOption::Join(self.join_ack(fields)?),
             "dss" => MptcpOption::Dss(self.dss(fields)?),
-            "add_address" => MptcpOption::AddAddress(self.add_address(fields)?),
+            "add_address" => MptcpOption::AddAddress(Box::new(self.add_address(fields)?)),
             "remove_address" => remove_address(fields)?,
             "mp_prio" => MptcpOption::Priority {
                 backup: fields.has("backup"),
@@ -248,11 +248,12 @@ impl Context<'_> {
     /// or that of `cksum=n`.
     fn dss(&mut self, fields: &mut Fields<'_>) -> Result<Dss, String> {
         let data_fin = fields.has("fin");
-        Ok(Dss {
-            data_fin,
-            data_ack: self.data_number(fields, "dack", self.sender.other())?,
-            mapping: self.mapping(fields, data_fin)?,
-        })
+        let data_ack = self.data_number(fields, "dack", self.sender.other())?;
+        let mapping = self.mapping(fields, data_fin)?;
+        Ok(Dss::default()
+            .with_data_ack(data_ack)
+            .with_mapping(mapping)
+            .with_data_fin(data_fin))
     }
 
     fn data_number(

@@ -1,7 +1,7 @@
 //! Losses, and how many segments are sent again for them.
 
 use mptcp::cc::Congestion;
-use mptcp::subflow::Config;
+use mptcp::subflow::{Config, InitialWindow};
 use mptcp::time::{MILLISECOND, SECOND};
 
 use crate::pair::Pair;
@@ -155,7 +155,7 @@ fn limited_transmit_sends_new_data_for_the_first_two_duplicates() {
     // RFC 3042: four in flight, the first is lost, three duplicates come only because of the new ones.
     let config = Config {
         sack: false,
-        initial_window_segments: 3,
+        initial_window: InitialWindow::Segments(3),
         ..Config::default()
     };
     let pair = transfer(config, 20 * SEGMENT, &[0]);

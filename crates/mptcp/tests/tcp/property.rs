@@ -34,7 +34,7 @@ fn weather() -> impl Strategy<Value = Weather> {
 }
 
 fn config() -> impl Strategy<Value = Config> {
-    let features = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let features: [_; 5] = std::array::from_fn(|_| any::<bool>());
     let scale = proptest::option::of(0..15u8);
     (features, scale, 100..1460u16, any::<bool>()).prop_map(|(features, scale, mss, is_rfc)| {
         let estimator = if is_rfc {
@@ -43,10 +43,11 @@ fn config() -> impl Strategy<Value = Config> {
             RtoEstimator::Linux
         };
         Config {
-            timestamps: features.0,
-            sack: features.1,
-            ecn: features.2,
-            rack: features.3,
+            timestamps: features[0],
+            sack: features[1],
+            ecn: features[2],
+            rack: features[3],
+            nagle: features[4],
             window_scale: scale,
             mss_bytes: mss,
             syn_retries: mptcp::subflow::SynRetries {

@@ -89,6 +89,71 @@ fn a_spurious_timeout_is_undone_by_duplicate_reports() {
     assert!(pair.ends[1].has_all_of(sender));
 }
 
+/// Without options that tell of it.
+fn blind(sack: bool) -> Config {
+    Config {
+        timestamps: false,
+        sack,
+        rack: false,
+        ..Config::default()
+    }
+}
+
+#[test]
+fn a_spurious_timeout_is_undone_by_what_arrives_after_it() {
+    for sack in [false, true] {
+        let mut pair = established(blind(sack), wires());
+        pair.ends[0].write(100_000);
+        pair.run_for(2 * SECOND);
+        pair.wires[0].delay += 500 * MILLISECOND;
+        // More than the window takes, so that there is new data after the timeout.
+        pair.ends[0].write(200 * 1448);
+        pair.run_for(10 * MILLISECOND);
+        let before = pair.ends[0].window.cwnd_bytes;
+        pair.run_for(590 * MILLISECOND);
+        let sender = &pair.ends[0];
+        let counters = sender.subflow().counters();
+        assert_eq!((counters.timeouts, sender.cc.undone), (1, 1));
+        assert_eq!(counters.retransmitted_segments, 1, "only the first");
+        assert!(sender.window.cwnd_bytes >= before);
+        pair.run_for(20 * SECOND);
+        assert!(pair.ends[1].has_all_of(&pair.ends[0]));
+    }
+}
+
+#[test]
+fn a_timeout_that_a_loss_has_caused_is_not_undone() {
+    for sack in [false, true] {
+        for lost in [1, 2, 5, 30, 1000] {
+            let mut pair = established(blind(sack), wires());
+            pair.ends[0].write(100_000);
+            pair.run_for(2 * SECOND);
+            let start = pair.now;
+            // The first segments of a flight are lost, or all; of those that arrive the acknowledgments are.
+            let mut number = 0;
+            pair.wires[0].set_fates(move |_, _| {
+                number += 1;
+                match number <= lost {
+                    true => Fate::Lost,
+                    false => Fate::Delivered,
+                }
+            });
+            pair.wires[1].set_fates(|_, _| Fate::Lost);
+            pair.ends[0].write(200 * 1448);
+            pair.run_until(start + 100 * MILLISECOND);
+            pair.wires
+                .iter_mut()
+                .for_each(|wire| wire.set_fates(|_, _| Fate::Delivered));
+            pair.run_for(20 * SECOND);
+            let sender = &pair.ends[0];
+            assert!(pair.ends[1].has_all_of(sender));
+            assert_eq!(sender.subflow().counters().timeouts, 1, "{lost} lost");
+            let spurious = sender.subflow().counters().spurious_retransmissions;
+            assert!(sender.cc.undone == 0 || spurious > 0, "{lost} lost");
+        }
+    }
+}
+
 #[test]
 fn segments_doubled_by_the_network_change_nothing() {
     let mut pair = established(Config::default(), wires());

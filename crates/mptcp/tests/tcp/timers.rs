@@ -35,6 +35,30 @@ fn a_long_pause_brings_the_initial_window_back() {
     assert_eq!(pair.ends[0].cc.restarted, 1);
 }
 
+/// A segment every 50 ms for ten seconds, after the window has grown; what is left of it in segments.
+fn window_after_trickle(config: Config) -> f64 {
+    let mut pair = established(config, wires());
+    pair.ends[0].write(2_000_000);
+    pair.run_for(SECOND);
+    pair.ends[0].window.cwnd_bytes = 400.0 * 1448.0;
+    for _ in 0..200 {
+        pair.ends[0].write(1448);
+        pair.run_for(50 * MILLISECOND);
+    }
+    pair.ends[0].window.cwnd_packets()
+}
+
+#[test]
+fn a_window_that_is_not_used_shrinks_half_way_each_timeout() {
+    let unused = window_after_trickle(Config::default());
+    assert!((10.0..11.0).contains(&unused), "{unused}");
+    let fixed = Config {
+        restart_after_idle: false,
+        ..Config::default()
+    };
+    assert_eq!(window_after_trickle(fixed), 400.0);
+}
+
 #[test]
 fn without_idle_restart_the_window_stays() {
     let config = Config {

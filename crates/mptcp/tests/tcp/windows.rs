@@ -127,6 +127,39 @@ fn small_writes_go_at_once() {
 }
 
 #[test]
+fn with_nagle_small_writes_wait_for_an_acknowledgment_or_for_more() {
+    let config = Config {
+        nagle: true,
+        ..Config::default()
+    };
+    let mut pair = established(config, wires());
+    for _ in 0..3 {
+        pair.ends[0].write(10);
+        pair.run_for(0);
+    }
+    let lens = |pair: &Pair<Tcp>| -> Vec<u32> {
+        let data = pair.wires[0].data();
+        data.map(|sent| sent.segment.payload.len()).collect()
+    };
+    assert_eq!(lens(&pair), [10]);
+    pair.run_for(20 * MILLISECOND);
+    assert_eq!(lens(&pair), [10, 20], "with the acknowledgment");
+    pair.ends[0].write(1447);
+    pair.run_for(0);
+    assert_eq!(lens(&pair), [10, 20]);
+    pair.ends[0].write(2);
+    pair.run_for(0);
+    assert_eq!(
+        lens(&pair),
+        [10, 20, 1448],
+        "a full segment waits for nothing"
+    );
+    pair.ends[0].close();
+    pair.run_for(0);
+    assert_eq!(lens(&pair), [10, 20, 1448, 1], "neither does the last one");
+}
+
+#[test]
 fn a_buffer_smaller_than_a_segment_works() {
     let mut pair = tcp::pair(Config::default(), wires());
     pair.ends[1].buffer = 700;

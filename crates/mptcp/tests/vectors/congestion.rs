@@ -8,6 +8,7 @@ use mptcp::cc::{
     balia, bbr, coupled, cubic, dwc, ewtcp, lia, mpcubic, olia, reno, semicoupled, slow_start,
     wvegas,
 };
+use mptcp::subflow::InitialWindow;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -92,7 +93,7 @@ fn sum(values: &[f64]) -> f64 {
 }
 
 fn initial_window(inputs: &Inputs) -> Outputs {
-    Ok(json!({"iw_bytes": slow_start::initial_window_bytes(inputs.get("mss")?)}))
+    Ok(json!({"iw_bytes": InitialWindow::Rfc6928.bytes(inputs.get("mss")?)}))
 }
 
 fn reno_step(inputs: &Inputs) -> Outputs {

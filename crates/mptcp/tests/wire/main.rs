@@ -1,6 +1,5 @@
-//! Packets and their bytes: what was written is read again, and what the kernel wrote is written the same.
+//! Packets and their bytes: what was written is read again.
 
-mod captures;
 mod malformed;
 mod round_trip;
 mod values;

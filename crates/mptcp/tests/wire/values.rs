@@ -110,11 +110,10 @@ fn mapping() -> impl Strategy<Value = Mapping> {
 
 fn dss() -> impl Strategy<Value = Dss> {
     (any::<bool>(), of(data_number()), of(mapping())).prop_map(|(data_fin, data_ack, mapping)| {
-        Dss {
-            data_fin,
-            data_ack,
-            mapping,
-        }
+        Dss::default()
+            .with_data_ack(data_ack)
+            .with_mapping(mapping)
+            .with_data_fin(data_fin)
     })
 }
 
@@ -133,7 +132,7 @@ pub fn mptcp_option() -> impl Strategy<Value = MptcpOption> {
         capable().prop_map(MptcpOption::Capable),
         join().prop_map(MptcpOption::Join),
         dss().prop_map(MptcpOption::Dss),
-        signalled_address().prop_map(MptcpOption::AddAddress),
+        signalled_address().prop_map(|it| MptcpOption::AddAddress(Box::new(it))),
         vec(any::<u8>(), 1..=37)
             .prop_map(|ids| MptcpOption::RemoveAddress(ids.into_iter().collect())),
         any::<bool>().prop_map(|backup| MptcpOption::Priority { backup }),
@@ -202,7 +201,8 @@ pub fn tcp_options() -> impl Strategy<Value = TcpOptions> {
 fn fitting(mut options: TcpOptions) -> TcpOptions {
     while options.wire_len() > MAX_OPTIONS_LEN {
         if options.sack.pop().is_none() {
-            options.mptcp.pop();
+            let kept = options.mptcp.len() - 1;
+            options.mptcp = options.mptcp.iter().take(kept).cloned().collect();
         }
     }
     options

@@ -18,7 +18,7 @@ pub struct Place {
 pub type Middlebox = Box<dyn FnMut(Place, Packet) -> Vec<Packet>>;
 
 /// Drops the first `count` packets that match.
-pub fn lose(count: usize, matches: impl Fn(Place, &Packet) -> bool + 'static) -> Middlebox {
+pub fn lose(count: usize, mut matches: impl FnMut(Place, &Packet) -> bool + 'static) -> Middlebox {
     let mut left = count;
     Box::new(move |place, packet| {
         let is_lost = left > 0 && matches(place, &packet);
@@ -30,9 +30,9 @@ pub fn lose(count: usize, matches: impl Fn(Place, &Packet) -> bool + 'static) ->
 /// Takes out the options of Multipath TCP that match.
 pub fn strip(matches: impl Fn(Place, &Packet, &MptcpOption) -> bool + 'static) -> Middlebox {
     Box::new(move |place, mut packet| {
-        let whole = packet.clone();
-        let options = &mut packet.segment.options.mptcp;
-        options.retain(|option| !matches(place, &whole, option));
+        let options = packet.segment.options.mptcp.iter();
+        let kept = options.filter(|option| !matches(place, &packet, option));
+        packet.segment.options.mptcp = kept.cloned().collect();
         vec![packet]
     })
 }

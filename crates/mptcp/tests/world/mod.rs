@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use mptcp::connection::{Connection, Event, Mode, SubflowState};
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
 use mptcp::payload::Payload;
-use mptcp::pm::AddressPair;
+use mptcp::pm::{AddressPair, FourTuple};
 use mptcp::time::{MILLISECOND, Nanos, SECOND};
 use mptcp::wire::Packet;
 use rand_core::SeedableRng;
@@ -100,6 +100,21 @@ impl Pair {
         stacks: [&Stack; 2],
         address: Addressing,
     ) -> Self {
+        let mut pair = Self::apart(seed, paths, stacks, address);
+        pair.connect(stacks[CLIENT], 1);
+        pair
+    }
+
+    /// The same over IPv4, where the client may start on any path; the first is the primary one.
+    pub fn over_all_paths(seed: u64, paths: Vec<PathModel>, stacks: [&Stack; 2]) -> Self {
+        let ways = paths.len();
+        let mut pair = Self::apart(seed, paths, stacks, ipv4);
+        pair.connect(stacks[CLIENT], ways);
+        pair
+    }
+
+    /// A server that listens, and a client.
+    fn apart(seed: u64, paths: Vec<PathModel>, stacks: [&Stack; 2], address: Addressing) -> Self {
         let pairs_of = |side: usize| {
             let pairs = (0..paths.len()).map(|path| AddressPair {
                 local: address(path, side),
@@ -129,14 +144,22 @@ impl Pair {
         pair.sides[SERVER]
             .endpoint
             .listen(PORT, stacks[SERVER].profile());
-        let local = SocketAddr::new(address(0, CLIENT), 0);
-        let remote = SocketAddr::new(address(0, SERVER), PORT);
-        let client = &mut pair.sides[CLIENT];
+        pair
+    }
+
+    /// The client opens a connection over the first so many paths.
+    fn connect(&mut self, stack: &Stack, ways: usize) {
+        let ways = (0..ways).map(|path| FourTuple {
+            local: SocketAddr::new((self.address)(path, CLIENT), 0),
+            remote: SocketAddr::new((self.address)(path, SERVER), PORT),
+        });
+        let ways: Vec<_> = ways.collect();
+        let client = &mut self.sides[CLIENT];
+        let profile = stack.profile();
         let id = client
             .endpoint
-            .connect(0, local, remote, &stacks[CLIENT].profile());
+            .connect_over(0, ways[0], &ways[1..], &profile);
         client.connection = Some(id.expect("the families are the same"));
-        pair
     }
 
     /// The client writes so many bytes, the server so many.
@@ -292,8 +315,9 @@ impl Side {
     fn act(&mut self, now: Nanos) -> bool {
         let mut has_acted = false;
         while let Some((_, event)) = self.endpoint.poll_event() {
+            let is_finished = event == Event::Finished;
             self.events.push((now, event));
-            if event == Event::Finished {
+            if is_finished {
                 self.finished_at.get_or_insert(now);
             }
             has_acted = true;

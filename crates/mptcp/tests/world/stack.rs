@@ -11,6 +11,8 @@ pub struct Stack {
     pub congestion_control: &'static str,
     pub scheduler: &'static str,
     pub path_manager: &'static str,
+    /// How many subflows `n_diff_ports` opens.
+    pub subflows: Option<u32>,
 }
 
 impl Default for Stack {
@@ -20,6 +22,7 @@ impl Default for Stack {
             congestion_control: "reno",
             scheduler: "min_rtt",
             path_manager: "full_mesh",
+            subflows: None,
         }
     }
 }
@@ -40,8 +43,12 @@ impl Stack {
     /// What an endpoint makes connections with.
     pub fn profile(&self) -> Profile {
         let names = (self.congestion_control, self.scheduler, self.path_manager);
+        let of_path_manager = pm::Parameters {
+            subflows: self.subflows,
+            ..pm::Parameters::default()
+        };
         Profile {
-            config: self.config.clone(),
+            config: self.config.clone().into(),
             algorithms: Box::new(move |connection| Algorithms {
                 congestion_control: cc::by_name(names.0).expect("a congestion control")(
                     &cc::Parameters::default(),
@@ -51,7 +58,7 @@ impl Stack {
                 ),
                 path_manager: pm::by_name(names.2).expect("a path manager")(
                     connection,
-                    &pm::Parameters::default(),
+                    &of_path_manager,
                 ),
             }),
         }

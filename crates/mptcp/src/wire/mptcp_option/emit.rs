@@ -2,10 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{
-    BACKUP, Capable, DataNumber, Dss, ECHO, Join, KIND, Mapping, MptcpOption, SignalledAddress,
-    dss, subtype,
-};
+use super::{BACKUP, Capable, ECHO, Join, KIND, MptcpOption, SignalledAddress, subtype};
 use crate::wire::tcp_options::{OptionBytes, put};
 
 impl MptcpOption {
@@ -35,10 +32,7 @@ impl MptcpOption {
             Self::Capable(capable) => (subtype::CAPABLE, capable.version()),
             Self::Join(join) => (subtype::JOIN, join.low_bits()),
             Self::Dss(_) => (subtype::DSS, 0),
-            Self::AddAddress(SignalledAddress { truncated_hmac, .. }) => {
-                let echo = if truncated_hmac.is_none() { ECHO } else { 0 };
-                (subtype::ADD_ADDRESS, echo)
-            }
+            Self::AddAddress(address) => (subtype::ADD_ADDRESS, address.echo_bit()),
             Self::RemoveAddress(_) => (subtype::REMOVE_ADDRESS, 0),
             Self::Priority { backup } => (subtype::PRIORITY, backup_bit(*backup)),
             Self::Fail { .. } => (subtype::FAIL, 0),
@@ -145,52 +139,14 @@ impl Join {
     }
 }
 
-impl Dss {
-    fn flags(&self) -> u8 {
-        let fin = if self.data_fin { dss::FIN } else { 0 };
-        let ack = match self.data_ack {
-            None => 0,
-            Some(DataNumber::Short(_)) => dss::ACK_PRESENT,
-            Some(DataNumber::Long(_)) => dss::ACK_PRESENT | dss::ACK_LONG,
-        };
-        let mapping = match self.mapping.map(|mapping| mapping.data_seq) {
-            None => 0,
-            Some(DataNumber::Short(_)) => dss::MAPPING_PRESENT,
-            Some(DataNumber::Long(_)) => dss::MAPPING_PRESENT | dss::SEQ_LONG,
-        };
-        fin | ack | mapping
-    }
-
-    pub(in crate::wire) fn emit(&self, to: &mut OptionBytes) {
-        put(&[self.flags()], to);
-        if let Some(data_ack) = self.data_ack {
-            data_ack.emit(to);
-        }
-        if let Some(mapping) = self.mapping {
-            mapping.emit(to);
-        }
-    }
-}
-
-impl Mapping {
-    fn emit(&self, to: &mut OptionBytes) {
-        self.data_seq.emit(to);
-        put(&self.subflow_seq.to_be_bytes(), to);
-        put(&self.len.to_be_bytes(), to);
-        put_checksum(self.checksum, to);
-    }
-}
-
-impl DataNumber {
-    fn emit(self, to: &mut OptionBytes) {
-        match self {
-            Self::Short(low) => put(&low.to_be_bytes(), to),
-            Self::Long(number) => put(&number.0.to_be_bytes(), to),
-        }
-    }
-}
-
 impl SignalledAddress {
+    fn echo_bit(&self) -> u8 {
+        match self.truncated_hmac {
+            None => ECHO,
+            Some(_) => 0,
+        }
+    }
+
     fn emit(&self, to: &mut OptionBytes) {
         put(&[self.id], to);
         put_address(self.address, to);
@@ -203,7 +159,7 @@ impl SignalledAddress {
     }
 }
 
-fn put_checksum(checksum: Option<u16>, to: &mut OptionBytes) {
+pub(super) fn put_checksum(checksum: Option<u16>, to: &mut OptionBytes) {
     if let Some(checksum) = checksum {
         put(&checksum.to_be_bytes(), to);
     }

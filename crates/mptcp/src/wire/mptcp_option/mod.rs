@@ -39,19 +39,21 @@
 //! An option that does not have the form of its subtype, or has a subtype not in this list, is ignored; MP_EXPERIMENTAL (15)
 //! is such a one.
 
+mod dss;
 mod emit;
+mod list;
 mod parse;
 
 use std::net::IpAddr;
 
-use arrayvec::ArrayVec;
+pub use dss::{DataNumber, Dss, Mapping};
+pub use list::MptcpOptions;
 
+use super::tcp_options::MAX_OPTIONS_LEN;
 use crate::seq::DataSeq;
 
 pub(super) use emit::{backup_bit, put_address, put_reserved_and, put_subtype};
-pub(super) use parse::{
-    closed, complete, data_sequence_signal, failed, join, removed_addresses, split_subtype,
-};
+pub(super) use parse::{closed, complete, failed, join, removed_addresses, split_subtype};
 
 /// The kind of all of them among the options of TCP.
 pub const KIND: u8 = 30;
@@ -74,15 +76,6 @@ pub(super) const BACKUP: u8 = 0x01;
 /// Flag E of ADD_ADDR: the answer to one.
 const ECHO: u8 = 0x01;
 
-/// Flags of a DSS (RFC 8684, section 3.3).
-mod dss {
-    pub const ACK_PRESENT: u8 = 0x01;
-    pub const ACK_LONG: u8 = 0x02;
-    pub const MAPPING_PRESENT: u8 = 0x04;
-    pub const SEQ_LONG: u8 = 0x08;
-    pub const FIN: u8 = 0x10;
-}
-
 /// Why an option is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionError {
@@ -103,13 +96,13 @@ pub type Nonce = u32;
 /// An address of a connection; 0 is the one the initial subflow started from.
 pub type AddressId = u8;
 
-/// Options of one segment, in the order of the wire.
-pub type MptcpOptions = ArrayVec<MptcpOption, 3>;
+/// IDs in a REMOVE_ADDR that fill the options of a segment.
+const MAX_REMOVED_ADDRESSES: usize = MAX_OPTIONS_LEN - 3;
 
-/// IDs of a REMOVE_ADDR; more do not fit into a segment's options.
-pub type RemovedAddresses = ArrayVec<AddressId, 37>;
+/// IDs of a REMOVE_ADDR: at least one, and no more than a segment's options have room for.
+pub type RemovedAddresses = Box<[AddressId]>;
 
-/// An option of Multipath TCP, version 1.
+/// An option of Multipath TCP, version 1. It is moved with each segment, so what is large and rare stands elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MptcpOption {
     /// MP_CAPABLE (section 3.1).
@@ -119,7 +112,7 @@ pub enum MptcpOption {
     /// DSS (section 3.3).
     Dss(Dss),
     /// ADD_ADDR (section 3.4.1).
-    AddAddress(SignalledAddress),
+    AddAddress(Box<SignalledAddress>),
     /// REMOVE_ADDR (section 3.4.2).
     RemoveAddress(RemovedAddresses),
     /// MP_PRIO (section 3.3.8): whether the subflow it came on is a backup one.
@@ -227,40 +220,6 @@ pub enum Join {
     },
 }
 
-/// Data sequence signal: what is acknowledged, and where the payload belongs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dss {
-    /// DATA_FIN: the mapping ends with the end of the data.
-    pub data_fin: bool,
-    /// DATA_ACK.
-    pub data_ack: Option<DataNumber>,
-    /// Data sequence mapping.
-    pub mapping: Option<Mapping>,
-}
-
-/// A data sequence number or a DATA_ACK, in one of its two forms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DataNumber {
-    /// The low half.
-    Short(u32),
-    /// The full number.
-    Long(DataSeq),
-}
-
-/// Which data the bytes of a subflow are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mapping {
-    /// Number of the first byte in the data, full or only its low half.
-    pub data_seq: DataNumber,
-    /// Number of the first byte in the subflow, relative to its initial sequence number: the first byte after the SYN is 1. It
-    /// is 0 if nothing but a DATA_FIN is mapped.
-    pub subflow_seq: u32,
-    /// How many bytes, DATA_FIN included; 0 is the infinite mapping (section 3.7).
-    pub len: u16,
-    /// The checksum over the mapping, if the connection uses them.
-    pub checksum: Option<u16>,
-}
-
 /// ADD_ADDR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignalledAddress {
@@ -300,6 +259,18 @@ impl ResetReason {
     pub const BAD_PERFORMANCE: u8 = 5;
     /// A middlebox changes or hides what is sent.
     pub const MIDDLEBOX: u8 = 6;
+
+    /// What is sent with that code: of these reasons only those that lie in the subflow, and not in the path or the peer, pass.
+    pub fn of(code: u8) -> Self {
+        let stays = matches!(code, Self::MPTCP_ERROR | Self::PROHIBITED | Self::MIDDLEBOX);
+        let flags = if stays { 0 } else { Self::TRANSIENT };
+        Self { flags, code }
+    }
+
+    /// Whether another try may go well (flag T).
+    pub fn is_transient(self) -> bool {
+        self.flags & Self::TRANSIENT != 0
+    }
 }
 
 impl MptcpOption {
@@ -336,33 +307,6 @@ impl Join {
             Self::Syn { .. } => 12,
             Self::SynAck { .. } => 16,
             Self::Ack { .. } => 24,
-        }
-    }
-}
-
-impl Dss {
-    pub(super) fn wire_len(&self) -> usize {
-        let data_ack = self.data_ack.map_or(0, DataNumber::wire_len);
-        let mapping = self.mapping.map_or(0, |mapping| {
-            mapping.data_seq.wire_len() + 6 + two_if(mapping.checksum.is_some())
-        });
-        4 + data_ack + mapping
-    }
-}
-
-impl DataNumber {
-    fn wire_len(self) -> usize {
-        match self {
-            Self::Short(_) => 4,
-            Self::Long(_) => 8,
-        }
-    }
-
-    /// The full number, given one near it.
-    pub fn expand(self, near: DataSeq) -> DataSeq {
-        match self {
-            Self::Short(low) => near.expand(low),
-            Self::Long(number) => number,
         }
     }
 }

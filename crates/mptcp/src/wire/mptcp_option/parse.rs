@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use super::{
-    BACKUP, Capable, DataNumber, Dss, ECHO, InitialMapping, Join, Mapping, MptcpOption,
-    OptionError, RemovedAddresses, ResetReason, SignalledAddress, dss, subtype,
+    BACKUP, Capable, Dss, ECHO, InitialMapping, Join, MAX_REMOVED_ADDRESSES, MptcpOption,
+    OptionError, RemovedAddresses, ResetReason, SignalledAddress, subtype,
 };
 use crate::seq::DataSeq;
 use crate::wire::fields::Reader;
@@ -15,14 +15,23 @@ impl MptcpOption {
     ///
     /// # Errors
     /// The subtype is not one of version 1, or the content has not the form of its subtype.
+    #[inline]
     pub fn parse(content: &[u8]) -> Result<Self, OptionError> {
         let (subtype, low, mut body) = split_subtype(content)?;
-        let body = &mut body;
+        match subtype {
+            subtype::DSS => complete(Dss::parse(&mut body), &body).map(Self::Dss),
+            _ => Self::parse_rare(subtype, low, &mut body),
+        }
+    }
+
+    /// What is no DSS.
+    fn parse_rare(subtype: u8, low: u8, body: &mut Reader<'_>) -> Result<Self, OptionError> {
         let option = match subtype {
             subtype::CAPABLE => capable(low, body).map(Self::Capable),
             subtype::JOIN => join(low, body).map(Self::Join),
-            subtype::DSS => data_sequence_signal(body).map(Self::Dss),
-            subtype::ADD_ADDRESS => signalled_address(low, body).map(Self::AddAddress),
+            subtype::ADD_ADDRESS => {
+                signalled_address(low, body).map(|it| Self::AddAddress(Box::new(it)))
+            }
             subtype::REMOVE_ADDRESS => removed_addresses(body).map(Self::RemoveAddress),
             subtype::PRIORITY => Some(Self::Priority {
                 backup: low & BACKUP != 0,
@@ -84,7 +93,7 @@ fn initial_mapping(body: &mut Reader<'_>) -> Option<InitialMapping> {
 }
 
 /// A field that may be left out at the end; the outer `None` if it is there but cut off.
-fn unless_empty<'a, T>(
+pub(super) fn unless_empty<'a, T>(
     body: &mut Reader<'a>,
     parse: impl FnOnce(&mut Reader<'a>) -> Option<T>,
 ) -> Option<Option<T>> {
@@ -116,42 +125,6 @@ pub(in crate::wire) fn join(low: u8, body: &mut Reader<'_>) -> Option<Join> {
     }
 }
 
-#[inline]
-pub(in crate::wire) fn data_sequence_signal(body: &mut Reader<'_>) -> Option<Dss> {
-    let flags = body.u8()?;
-    let has = |flag| flags & flag != 0;
-    let mut signal = Dss {
-        data_fin: has(dss::FIN),
-        ..Dss::default()
-    };
-    if has(dss::ACK_PRESENT) {
-        signal.data_ack = Some(data_number(has(dss::ACK_LONG), body)?);
-    }
-    if has(dss::MAPPING_PRESENT) {
-        signal.mapping = Some(mapping(has(dss::SEQ_LONG), body)?);
-    }
-    Some(signal)
-}
-
-#[inline]
-fn mapping(is_long: bool, body: &mut Reader<'_>) -> Option<Mapping> {
-    Some(Mapping {
-        data_seq: data_number(is_long, body)?,
-        subflow_seq: body.u32()?,
-        len: body.u16()?,
-        checksum: unless_empty(body, Reader::u16)?,
-    })
-}
-
-#[inline]
-fn data_number(is_long: bool, body: &mut Reader<'_>) -> Option<DataNumber> {
-    if is_long {
-        body.u64().map(|number| DataNumber::Long(DataSeq(number)))
-    } else {
-        body.u32().map(DataNumber::Short)
-    }
-}
-
 fn signalled_address(low: u8, body: &mut Reader<'_>) -> Option<SignalledAddress> {
     let is_echo = low & ECHO != 0;
     let hmac_len = if is_echo { 0 } else { 8 };
@@ -170,9 +143,9 @@ fn signalled_address(low: u8, body: &mut Reader<'_>) -> Option<SignalledAddress>
 }
 
 pub(in crate::wire) fn removed_addresses(body: &mut Reader<'_>) -> Option<RemovedAddresses> {
-    let ids = RemovedAddresses::try_from(body.0).ok()?;
-    body.0 = &[];
-    (!ids.is_empty()).then_some(ids)
+    let ids = std::mem::take(&mut body.0);
+    let has_room = (1..=MAX_REMOVED_ADDRESSES).contains(&ids.len());
+    has_room.then(|| ids.into())
 }
 
 pub(in crate::wire) fn failed(body: &mut Reader<'_>) -> Option<DataSeq> {

@@ -5,10 +5,12 @@
 //! - a SYN with MP_JOIN: the token names the connection (RFC 8684, section 3.2), whatever the port; an unknown one is answered
 //!   by a reset with MP_TCPRST, and nothing is kept;
 //! - another SYN to a port that is listened to ([`Endpoint::listen`]): a new connection, which [`Endpoint::accept`] hands out
-//!   once it is established;
+//!   once it is established. With [`Config::max_half_open`] of them not yet established, it is answered by a SYN cookie
+//!   (RFC 4987, section 3.6): nothing is kept, and the third packet makes the connection;
 //! - anything else, which gets a reset (RFC 9293, section 3.10.7.1).
 //!
-//! Subflows that a path manager asks for get a port here, from 49152 on. Changes of local addresses are collected for
+//! Connections are opened from one address, or over one of several ways to the same host
+//! ([`Endpoint::connect_over`]). Subflows that a path manager asks for get a port here, from 49152 on. Changes of local addresses are collected for
 //! [`NetworkView::change_delay`] and then told to all connections.
 //!
 //! # The order of calls
@@ -16,13 +18,18 @@
 //! then [`Endpoint::poll_transmit`] until it has nothing, [`Endpoint::poll_event`] likewise, then [`Endpoint::poll_timeout`]. A
 //! packet or a timeout wakes its own connection and no other. Who has heard [`Event::Closed`] says [`Endpoint::forget`].
 
+mod syn_cookies;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use rand_core::Rng;
 
-use crate::connection::{Algorithms, Config, Connection, Event, keys};
+use syn_cookies::{Choice, SynCookies};
+
+use crate::connection::{Algorithms, Config, Connection, Event, Transmit, keys};
 use crate::payload::Payload;
 use crate::pm::{self, AddressChanges, AddressPair, FourTuple, Role};
 use crate::seq::SeqNr;
@@ -35,9 +42,6 @@ use crate::wire::{
 /// The first port that connections start from when none is asked for (RFC 6335, section 6).
 const FIRST_EPHEMERAL_PORT: u16 = 49152;
 
-/// Handshakes that a listener has open at a time; the oldest gives way.
-const MAX_HALF_OPEN: usize = 1024;
-
 /// A connection of an endpoint. It is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(u64);
@@ -47,8 +51,8 @@ pub type MakeAlgorithms = Box<dyn Fn(&pm::Connection) -> Algorithms + Send>;
 
 /// How connections are made.
 pub struct Profile {
-    /// Their parameters.
-    pub config: Config,
+    /// Their parameters, which they share.
+    pub config: Arc<Config>,
     /// Their algorithms.
     pub algorithms: MakeAlgorithms,
 }
@@ -86,7 +90,7 @@ pub enum ConnectError {
 pub struct Endpoint {
     rng: Box<dyn Rng + Send>,
     connections: BTreeMap<ConnectionId, Slot>,
-    by_ends: BTreeMap<FourTuple, ConnectionId>,
+    by_ends: BTreeMap<Ends, ConnectionId>,
     by_token: BTreeMap<Token, ConnectionId>,
     listeners: BTreeMap<u16, Listener>,
     network: NetworkView,
@@ -95,8 +99,10 @@ pub struct Endpoint {
     awake: VecDeque<ConnectionId>,
     deadlines: BTreeSet<(Nanos, ConnectionId)>,
     events: VecDeque<(ConnectionId, Event)>,
-    /// Resets for packets that belong to nobody.
+    /// Answers of which nothing is kept: resets, and SYN/ACKs with cookies.
     replies: VecDeque<Packet>,
+    /// Made when it is needed first.
+    syn_cookies: Option<SynCookies>,
     next_id: u64,
     next_port: u16,
 }
@@ -114,10 +120,30 @@ pub struct NetworkView {
     pub change_delay: Nanos,
 }
 
+/// The ends of a subflow as a key: ports come first, as they differ most and are compared at once.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ends {
+    remote_port: u16,
+    local_port: u16,
+    remote: IpAddr,
+    local: IpAddr,
+}
+
+impl From<FourTuple> for Ends {
+    fn from(four: FourTuple) -> Self {
+        Self {
+            remote_port: four.remote.port(),
+            local_port: four.local.port(),
+            remote: four.remote.ip(),
+            local: four.local.ip(),
+        }
+    }
+}
+
 struct Slot {
     connection: Box<Connection>,
     ends: Vec<FourTuple>,
-    /// What stands in `deadlines`; it is brought up to date when there is nothing more to send.
+    /// What stands in `deadlines`: its next timeout, or an instant before it.
     deadline: Option<Nanos>,
     is_awake: bool,
     /// It was accepted through this port, and nobody has taken it yet.
@@ -126,7 +152,9 @@ struct Slot {
 
 struct Listener {
     profile: Profile,
-    half_open: VecDeque<ConnectionId>,
+    half_open: BTreeSet<ConnectionId>,
+    /// Until then a third packet may come of a handshake that was not kept.
+    cookies_until: Nanos,
     ready: VecDeque<ConnectionId>,
 }
 
@@ -145,6 +173,7 @@ impl Endpoint {
             deadlines: BTreeSet::new(),
             events: VecDeque::new(),
             replies: VecDeque::new(),
+            syn_cookies: None,
             next_id: 0,
             next_port: FIRST_EPHEMERAL_PORT,
         }
@@ -159,7 +188,8 @@ impl Endpoint {
         }
         let listener = Listener {
             profile,
-            half_open: VecDeque::new(),
+            half_open: BTreeSet::new(),
+            cookies_until: 0,
             ready: VecDeque::new(),
         };
         self.listeners.insert(port, listener);
@@ -180,6 +210,39 @@ impl Endpoint {
         remote: SocketAddr,
         profile: &Profile,
     ) -> Result<ConnectionId, ConnectError> {
+        self.connect_over(now, FourTuple { local, remote }, &[], profile)
+    }
+
+    /// Opens a connection to a host to which there are several ways: [`Config::start`] says how they are used. Local ports of 0
+    /// mean any.
+    pub fn connect_over(
+        &mut self,
+        now: Nanos,
+        primary: FourTuple,
+        others: &[FourTuple],
+        profile: &Profile,
+    ) -> Result<ConnectionId, ConnectError> {
+        let four = self.free_ends(primary)?;
+        let others = others.iter().map(|way| self.free_ends(*way));
+        let others = others.collect::<Result<Vec<_>, _>>()?;
+        let key = self.free_key();
+        let algorithms = (profile.algorithms)(&self.seen_by(Role::Opener, four));
+        let config = profile.config.clone();
+        let connection = Connection::open(now, config, algorithms, four, key, self.rng.as_mut());
+        let id = self.add(connection, four, None);
+        for way in others {
+            let path_manager = (profile.algorithms)(&self.seen_by(Role::Opener, way)).path_manager;
+            self.with(id, |connection, rng| {
+                connection.add_way(now, way, path_manager, rng);
+            });
+            self.note_ends(id, way);
+        }
+        Ok(id)
+    }
+
+    /// The same ends with a local port, if they are free.
+    fn free_ends(&mut self, four: FourTuple) -> Result<FourTuple, ConnectError> {
+        let FourTuple { local, remote } = four;
         if local.is_ipv4() != remote.is_ipv4() {
             return Err(ConnectError::Families {
                 local: local.ip(),
@@ -192,14 +255,10 @@ impl Endpoint {
         };
         let local = SocketAddr::new(local.ip(), port);
         let four = FourTuple { local, remote };
-        if self.by_ends.contains_key(&four) {
+        if self.by_ends.contains_key(&four.into()) {
             return Err(ConnectError::InUse { local, remote });
         }
-        let key = self.free_key();
-        let algorithms = (profile.algorithms)(&self.seen_by(Role::Opener, four));
-        let config = profile.config.clone();
-        let connection = Connection::open(now, config, algorithms, four, key, self.rng.as_mut());
-        Ok(self.add(connection, four, None))
+        Ok(four)
     }
 
     /// A key whose token no other connection has (RFC 8684, section 3.1).
@@ -218,7 +277,10 @@ impl Endpoint {
             let port = self.next_port;
             self.next_port = port.checked_add(1).unwrap_or(FIRST_EPHEMERAL_PORT);
             let local = SocketAddr::new(local, port);
-            if !self.by_ends.contains_key(&FourTuple { local, remote }) {
+            if !self
+                .by_ends
+                .contains_key(&FourTuple { local, remote }.into())
+            {
                 return Ok(port);
             }
         }
@@ -226,15 +288,10 @@ impl Endpoint {
     }
 
     fn seen_by(&self, role: Role, initial: FourTuple) -> pm::Connection {
-        let is_v4 = initial.local.is_ipv4();
-        let pairs = self.network.pairs.iter();
         pm::Connection {
             role,
             initial,
-            pairs: pairs
-                .filter(|pair| pair.local.is_ipv4() == is_v4)
-                .copied()
-                .collect(),
+            pairs: self.network.pairs.clone(),
             down: self.changes.down().clone(),
             backup: self.network.backup.clone(),
         }
@@ -249,7 +306,7 @@ impl Endpoint {
         let id = ConnectionId(self.next_id);
         self.next_id += 1;
         self.by_token.insert(connection.local_token(), id);
-        self.by_ends.insert(four, id);
+        self.by_ends.insert(four.into(), id);
         let slot = Slot {
             connection: Box::new(connection),
             ends: vec![four],
@@ -268,7 +325,7 @@ impl Endpoint {
             local: SocketAddr::new(packet.destination, packet.segment.destination_port),
             remote: SocketAddr::new(packet.source, packet.segment.source_port),
         };
-        if let Some(&id) = self.by_ends.get(&four) {
+        if let Some(&id) = self.by_ends.get(&four.into()) {
             self.with(id, |connection, _| {
                 connection.handle_segment(now, four, &packet.segment, packet.ecn);
             });
@@ -276,7 +333,7 @@ impl Endpoint {
             && !packet.segment.flags.contains(Flags::ACK)
         {
             self.handle_syn(now, four, &packet.segment);
-        } else {
+        } else if !self.resume_handshake(now, four, packet) {
             self.refuse(four, &packet.segment, None);
         }
     }
@@ -295,15 +352,15 @@ impl Endpoint {
     fn handle_join(&mut self, now: Nanos, four: FourTuple, syn: &Segment, token: Token) {
         let local_id = self.address_id(four.local.ip());
         let id = self.by_token.get(&token).copied();
-        let mut is_taken = false;
+        let mut refused = Some(ResetReason::MPTCP_ERROR);
         if let Some(id) = id {
             self.with(id, |connection, rng| {
-                is_taken = connection.accept_join(now, four, local_id, syn, rng);
+                refused = connection.accept_join(now, four, local_id, syn, rng).err();
             });
+            self.note_ends(id, four);
         }
-        match id.filter(|_| is_taken) {
-            Some(id) => self.note_ends(id, four),
-            None => self.refuse(four, syn, Some(ResetReason::MPTCP_ERROR)),
+        if refused.is_some() {
+            self.refuse(four, syn, refused);
         }
     }
 
@@ -321,23 +378,86 @@ impl Endpoint {
 
     fn open_passively(&mut self, now: Nanos, four: FourTuple, syn: &Segment) {
         let port = four.local.port();
+        let listener = &self.listeners[&port];
+        if listener.half_open.len() >= listener.profile.config.max_half_open {
+            self.answer_by_cookie(now, four, syn);
+            return;
+        }
+        let choice = Choice {
+            key: self.free_key(),
+            iss: SeqNr(self.rng.next_u32()),
+        };
+        let connection = self.answer(now, four, syn, choice);
+        self.add_half_open(connection, four);
+    }
+
+    fn add_half_open(&mut self, connection: Connection, four: FourTuple) -> ConnectionId {
+        let port = four.local.port();
+        let id = self.add(connection, four, Some(port));
+        if let Some(listener) = self.listeners.get_mut(&port) {
+            listener.half_open.insert(id);
+        }
+        id
+    }
+
+    /// A connection that answers a SYN, by the profile of the listener that it is for.
+    fn answer(&self, now: Nanos, four: FourTuple, syn: &Segment, choice: Choice) -> Connection {
         let seen = self.seen_by(Role::Acceptor, four);
-        let key = self.free_key();
-        let Some(listener) = self.listeners.get_mut(&port) else {
+        let profile = &self.listeners[&four.local.port()].profile;
+        let (config, algorithms) = (profile.config.clone(), (profile.algorithms)(&seen));
+        Connection::accept(now, config, algorithms, four, syn, choice.key, choice.iss)
+    }
+
+    /// Sends the SYN/ACK of a connection that is not kept.
+    fn answer_by_cookie(&mut self, now: Nanos, four: FourTuple, syn: &Segment) {
+        let Some(listener) = self.listeners.get_mut(&four.local.port()) else {
             return;
         };
-        let algorithms = (listener.profile.algorithms)(&seen);
-        let config = listener.profile.config.clone();
-        let connection =
-            Connection::accept(now, config, algorithms, four, syn, key, self.rng.as_mut());
-        let id = self.add(connection, four, Some(port));
-        let listener = self.listeners.get_mut(&port).expect("it was there");
-        listener.half_open.push_back(id);
-        if listener.half_open.len() > MAX_HALF_OPEN
-            && let Some(oldest) = listener.half_open.pop_front()
-        {
-            self.forget(oldest);
+        listener.cookies_until = now + syn_cookies::LIFETIME;
+        let has_timestamps = listener.profile.config.subflow.timestamps;
+        let syn = syn_cookies::memorable(syn, has_timestamps);
+        let cookies = self
+            .syn_cookies
+            .get_or_insert_with(|| SynCookies::new(self.rng.as_mut()));
+        let choice = cookies.choose(now, four, &syn);
+        let mut connection = self.answer(now, four, &syn, choice);
+        if let Some(mut transmit) = connection.poll_transmit(now) {
+            if let Some(ours) = &mut transmit.segment.options.timestamps {
+                ours.value = syn_cookies::timestamp(ours.value, &syn);
+            }
+            self.replies.push_back(packet_of(transmit));
         }
+    }
+
+    /// Makes the connection of a third packet whose SYN was answered by a cookie; false if it was not.
+    fn resume_handshake(&mut self, now: Nanos, four: FourTuple, packet: &Packet) -> bool {
+        let segment = &packet.segment;
+        let port = four.local.port();
+        let listener = self.listeners.get(&port);
+        let is_awaited = listener.is_some_and(|listener| now <= listener.cookies_until);
+        let continues = segment.flags.contains(Flags::ACK)
+            && !segment.flags.contains(Flags::SYN)
+            && !segment.flags.contains(Flags::RST);
+        let Some(cookies) = self
+            .syn_cookies
+            .as_ref()
+            .filter(|_| is_awaited && continues)
+        else {
+            return false;
+        };
+        let recalled = cookies.recall(now, four, segment);
+        let is_free =
+            |(_, choice): &(Segment, Choice)| !self.by_token.contains_key(&keys::token(choice.key));
+        let Some((syn, choice)) = recalled.filter(is_free) else {
+            return false;
+        };
+        let mut connection = self.answer(now, four, &syn, choice);
+        connection.assume_answered(now);
+        let id = self.add_half_open(connection, four);
+        self.with(id, |connection, _| {
+            connection.handle_segment(now, four, segment, packet.ecn)
+        });
+        true
     }
 
     /// A packet for nobody is answered with a reset, except a reset (RFC 9293, section 3.10.7.1).
@@ -353,7 +473,7 @@ impl Endpoint {
         let mut options = TcpOptions::default();
         options
             .mptcp
-            .extend(code.map(|code| MptcpOption::Reset(ResetReason { flags: 0, code })));
+            .extend(code.map(|code| MptcpOption::Reset(ResetReason::of(code))));
         self.replies.push_back(Packet {
             source: four.local.ip(),
             destination: four.remote.ip(),
@@ -387,9 +507,21 @@ impl Endpoint {
             if at > now {
                 break;
             }
-            self.with(id, |connection, _| connection.handle_timeout(now));
-            self.note_deadline(id);
+            self.deadlines.pop_first();
+            self.reach_deadline(now, id);
         }
+    }
+
+    /// A deadline that was noted has come; the connection may have put it off since.
+    fn reach_deadline(&mut self, now: Nanos, id: ConnectionId) {
+        let Some(slot) = self.connections.get_mut(&id) else {
+            return;
+        };
+        slot.deadline = None;
+        if slot.connection.poll_timeout().is_some_and(|at| at <= now) {
+            self.with(id, |connection, _| connection.handle_timeout(now));
+        }
+        self.note_deadline(id);
     }
 
     /// A local address came or went; connections hear of it with the next [`Endpoint::handle_timeout`] that is due.
@@ -439,7 +571,7 @@ impl Endpoint {
             return;
         };
         for four in &slot.ends {
-            self.by_ends.remove(four);
+            self.by_ends.remove(&Ends::from(*four));
         }
         self.by_token.remove(&slot.connection.local_token());
         if let Some(deadline) = slot.deadline {
@@ -449,7 +581,7 @@ impl Endpoint {
             .accepted_at
             .and_then(|port| self.listeners.get_mut(&port))
         {
-            listener.half_open.retain(|other| *other != id);
+            listener.half_open.remove(&id);
             listener.ready.retain(|other| *other != id);
         }
     }
@@ -472,13 +604,7 @@ impl Endpoint {
         while let Some(&id) = self.awake.front() {
             let slot = self.connections.get_mut(&id);
             if let Some(transmit) = slot.and_then(|slot| slot.connection.poll_transmit(now)) {
-                return Some(Packet {
-                    source: transmit.four.local.ip(),
-                    destination: transmit.four.remote.ip(),
-                    ecn: transmit.ecn,
-                    via: transmit.via,
-                    segment: transmit.segment,
-                });
+                return Some(packet_of(transmit));
             }
             self.awake.pop_front();
             self.settle(now, id);
@@ -492,19 +618,26 @@ impl Endpoint {
             return;
         };
         slot.is_awake = false;
+        let has_closed = slot.connection.closed().is_some();
+        let listener = slot.accepted_at.and_then(|port| self.listeners.get(&port));
+        if has_closed && listener.is_some_and(|listener| listener.half_open.contains(&id)) {
+            // Nobody has heard of it.
+            self.forget(id);
+            return;
+        }
         while let Some(event) = slot.connection.poll_event() {
-            if let (Event::Connected { .. }, Some(port)) = (event, slot.accepted_at)
+            if let (Event::Connected { .. }, Some(port)) = (&event, slot.accepted_at)
                 && let Some(listener) = self.listeners.get_mut(&port)
             {
-                listener.half_open.retain(|other| *other != id);
+                listener.half_open.remove(&id);
                 listener.ready.push_back(id);
             }
             self.events.push_back((id, event));
         }
-        if slot.ends.len() > slot.connection.subflow_count() {
-            let is_gone = |four: &mut FourTuple| !slot.connection.has_subflow(*four);
+        if slot.ends.len() > slot.connection.ends().count() {
+            let is_gone = |four: &mut FourTuple| !slot.connection.ends().any(|end| end == *four);
             for four in slot.ends.extract_if(.., is_gone) {
-                self.by_ends.remove(&four);
+                self.by_ends.remove(&Ends::from(four));
             }
         }
         let requests: Vec<_> = std::iter::from_fn(|| slot.connection.poll_join()).collect();
@@ -530,23 +663,29 @@ impl Endpoint {
         let Some(slot) = self.connections.get_mut(&id) else {
             return;
         };
-        if slot.connection.has_subflow(four) && self.by_ends.insert(four, id).is_none() {
+        let is_there = slot.connection.ends().any(|end| end == four);
+        if is_there && self.by_ends.insert(four.into(), id).is_none() {
+            slot.ends.reserve_exact(1);
             slot.ends.push(four);
         }
     }
 
+    /// Nearly every packet puts a deadline off. So one that is noted already is left where it is unless a new one comes before
+    /// it; when it is reached, the next is noted.
     fn note_deadline(&mut self, id: ConnectionId) {
         let Some(slot) = self.connections.get_mut(&id) else {
             return;
         };
-        let deadline = slot.connection.poll_timeout();
-        if deadline == slot.deadline {
+        let noted = slot.deadline;
+        let next = slot.connection.poll_timeout();
+        let Some(at) = next.filter(|at| noted.is_none_or(|noted| *at < noted)) else {
             return;
+        };
+        slot.deadline = Some(at);
+        if let Some(noted) = noted {
+            self.deadlines.remove(&(noted, id));
         }
-        if let Some(old) = std::mem::replace(&mut slot.deadline, deadline) {
-            self.deadlines.remove(&(old, id));
-        }
-        self.deadlines.extend(deadline.map(|at| (at, id)));
+        self.deadlines.insert((at, id));
     }
 
     /// What happened to a connection, if anything did.
@@ -554,7 +693,7 @@ impl Endpoint {
         self.events.pop_front()
     }
 
-    /// When [`Endpoint::handle_timeout`] is to be called.
+    /// When [`Endpoint::handle_timeout`] is to be called; it may turn out then that nothing is due any more.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let first = self.deadlines.first().map(|(at, _)| *at);
         first.into_iter().chain(self.changes.poll_timeout()).min()
@@ -567,6 +706,16 @@ impl fmt::Debug for Endpoint {
             .field("connections", &self.connections.len())
             .field("listeners", &self.listeners.keys())
             .finish_non_exhaustive()
+    }
+}
+
+fn packet_of(transmit: Transmit) -> Packet {
+    Packet {
+        source: transmit.four.local.ip(),
+        destination: transmit.four.remote.ip(),
+        ecn: transmit.ecn,
+        via: transmit.via,
+        segment: transmit.segment,
     }
 }
 

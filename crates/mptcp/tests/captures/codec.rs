@@ -1,35 +1,19 @@
-//! Captures of the Linux kernel talking to itself (Linux cooked mode, version 2; only the first bytes of each packet).
+//! What the kernel wrote is read, and written the same.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use mptcp::wire::{Ipv4View, MptcpOption, TcpOptions, TcpView};
 
-use mptcp::wire::{Ipv4View, MptcpOption, TCP_PROTOCOL, TcpOptions, TcpView};
-use pcap_file::pcap::PcapReader;
-
-/// Bytes of the header that cooked mode writes before a packet.
-const COOKED_HEADER_LEN: usize = 20;
-
-fn captures() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
-    let files = std::fs::read_dir(folder).unwrap();
-    files.map(|file| file.unwrap().path()).collect()
-}
+use crate::recording::{NAMES, for_each_ip_packet};
 
 /// Calls `check` with every segment; how many there were.
 fn for_each_segment(mut check: impl FnMut(&TcpView<'_>)) -> usize {
     let mut count = 0;
-    for path in captures() {
-        let mut reader = PcapReader::new(File::open(path).unwrap()).unwrap();
-        // Raw, because the checks of `pcap-file` refuse packets of which only a part was kept.
-        while let Some(packet) = reader.next_raw_packet() {
-            let packet = packet.unwrap();
-            let ip = Ipv4View::from_prefix(&packet.data[COOKED_HEADER_LEN..]).unwrap();
+    for name in NAMES {
+        for_each_ip_packet(name, |_, bytes| {
+            let ip = Ipv4View::from_prefix(bytes).unwrap();
             assert!(ip.is_checksum_right());
-            if ip.protocol() == TCP_PROTOCOL {
-                check(&TcpView::new(ip.payload()).unwrap());
-                count += 1;
-            }
-        }
+            check(&TcpView::new(ip.payload()).unwrap());
+            count += 1;
+        });
     }
     count
 }

@@ -1,0 +1,158 @@
+//! Paths that come to their end while the connection goes on: closed by FIN (RFC 8684, sections 3.3.3 and 3.4.2), or found dead
+//! after their address was removed (section 3.4.2).
+
+use super::{Connection, Path};
+use crate::subflow::State;
+use crate::time::Nanos;
+use crate::wire::{AddressId, ResetReason, Segment};
+
+/// Keepalives without an answer that prove a path dead.
+const KEEPALIVES: u32 = 3;
+
+/// The peer has removed the address of a path, and keepalives ask whether that is so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Suspicion {
+    /// A bare acknowledgment that comes earlier was under way before.
+    answers_from: Nanos,
+    /// Data that come earlier may have been under way before, in queues.
+    data_from: Nanos,
+    /// When the next keepalive is due, or the path is dead.
+    next_at: Nanos,
+    /// How long the last keepalive waits.
+    wait: Nanos,
+    keepalives: u32,
+}
+
+impl Path {
+    /// Asks whether the path lives. One that is not yet established is reset; one that is being closed has its own end.
+    fn suspect(&mut self, now: Nanos, min_rtt: Nanos) {
+        if self.established_at.is_none() {
+            self.reset(ResetReason::UNSPECIFIED);
+        } else if self.can_send() && self.suspicion.is_none() {
+            let wait = self.subflow.rto();
+            self.subflow.send_keepalive();
+            self.suspicion = Some(Suspicion {
+                answers_from: now + min_rtt,
+                data_from: now + wait,
+                next_at: now + wait,
+                wait,
+                keepalives: 1,
+            });
+        }
+    }
+
+    /// Whatever is sent after the keepalive came shows that the path lives.
+    pub(super) fn answer_suspicion(&mut self, now: Nanos, segment: &Segment) {
+        let is_answered = |suspicion: &Suspicion| match segment.payload.is_empty() {
+            true => now >= suspicion.answers_from,
+            false => now >= suspicion.data_from,
+        };
+        if self.suspicion.as_ref().is_some_and(is_answered) {
+            self.suspicion = None;
+        }
+    }
+
+    /// The next keepalive if it is time, waiting twice as long each time, and at last the end.
+    fn pursue_suspicion(&mut self, now: Nanos) {
+        let Some(suspicion) = self.suspicion.as_mut().filter(|its| its.next_at <= now) else {
+            return;
+        };
+        if suspicion.keepalives == KEEPALIVES {
+            self.suspicion = None;
+            self.reset(ResetReason::UNSPECIFIED);
+            return;
+        }
+        suspicion.keepalives += 1;
+        suspicion.wait *= 2;
+        suspicion.next_at = now + suspicion.wait;
+        self.subflow.send_keepalive();
+    }
+
+    pub(super) fn retirement_timeout(&self) -> Option<Nanos> {
+        let suspicion = self.suspicion.map(|suspicion| suspicion.next_at);
+        let retired = self.retired_until.filter(|_| self.awaits_fin());
+        suspicion.into_iter().chain(retired).min()
+    }
+
+    fn awaits_fin(&self) -> bool {
+        !matches!(self.subflow.state(), State::TimeWait | State::Closed)
+    }
+
+    /// A FIN after what it has been given and has sent; what it has not sent is the caller's.
+    fn retire(&mut self, until: Nanos) {
+        self.subflow.close();
+        self.retired_until = Some(until);
+    }
+
+    /// A FIN exchange that does not come to its end is cut off.
+    fn give_up_retirement(&mut self, now: Nanos) {
+        if self.awaits_fin() && self.retired_until.is_some_and(|until| until <= now) {
+            self.reset_leftover();
+        }
+    }
+
+    /// Its data have arrived another way (section 3.3.3).
+    pub(super) fn reset_leftover(&mut self) {
+        self.reset(match self.subflow.unacked_bytes() {
+            0 => ResetReason::UNSPECIFIED,
+            _ => ResetReason::TOO_MUCH_OUTSTANDING_DATA,
+        });
+    }
+}
+
+impl Connection {
+    /// The paths to a removed address are not used until they have shown that they live; if they do not, they are reset.
+    pub(super) fn suspect_paths_to(&mut self, now: Nanos, id: AddressId) {
+        for which in 0..self.paths.len() {
+            if self.paths[which].remote_id != id {
+                continue;
+            }
+            let min_rtt = self.windows[which].min_rtt.unwrap_or(0);
+            self.paths[which].suspect(now, min_rtt);
+            self.windows[which].is_usable = self.paths[which].is_healthy();
+            if self.has_other_path(which) {
+                self.reinject_from(which);
+            }
+        }
+    }
+
+    /// Closes by FIN the paths that are to go, as soon as the connection can do without them: another works, or nothing is
+    /// outstanding (section 3.3.3).
+    pub(super) fn retire_paths(&mut self, now: Nanos) {
+        let is_idle = self.send.acked() == self.send.assigned();
+        for which in 0..self.paths.len() {
+            let path = &self.paths[which];
+            let is_due = path.is_retiring && path.retired_until.is_none();
+            if is_due && (is_idle || self.has_other_path(which)) {
+                self.retire_path(now, which);
+            }
+        }
+    }
+
+    fn retire_path(&mut self, now: Nanos, which: usize) {
+        let path = &mut self.paths[which];
+        for range in path.subflow.take_queue() {
+            self.reinjections.push(range.start, range.len);
+        }
+        path.retire(now + self.config.subflow.time_wait);
+        let (four, is_unfit) = (path.four, path.is_unfit);
+        self.is_schedulable = true;
+        self.tell_closed(now, four, is_unfit);
+    }
+
+    /// The peer closes a subflow by FIN before its stream has ended; ours follows if there is another (section 3.3.3).
+    pub(super) fn follow_fin(&mut self, now: Nanos, which: usize) {
+        let has_ended = self.session.fins.is_remote_reached(self.receive.next());
+        if !has_ended && self.has_other_path(which) {
+            self.paths[which].is_retiring = true;
+            self.retire_paths(now);
+        }
+    }
+
+    pub(super) fn handle_retirement_timeouts(&mut self, now: Nanos) {
+        for path in &mut self.paths {
+            path.pursue_suspicion(now);
+            path.give_up_retirement(now);
+        }
+    }
+}

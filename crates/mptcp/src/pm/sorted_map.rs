@@ -1,0 +1,77 @@
+//! A map of few entries in one piece of memory. The first entry of a `BTreeMap` takes room for eleven, which is much for each
+//! of many connections.
+
+/// Entries in the order of their keys.
+#[derive(Clone, Debug)]
+pub(super) struct SortedMap<K, V>(Vec<(K, V)>);
+
+impl<K, V> Default for SortedMap<K, V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: Ord + Copy, V> SortedMap<K, V> {
+    /// With one entry.
+    pub(super) fn of(key: K, value: V) -> Self {
+        Self(vec![(key, value)])
+    }
+
+    fn find(&self, key: &K) -> Result<usize, usize> {
+        self.0.binary_search_by_key(key, |(its_key, _)| *its_key)
+    }
+
+    pub(super) fn get(&self, key: &K) -> Option<&V> {
+        self.find(key).ok().map(|at| &self.0[at].1)
+    }
+
+    /// The entry of a key, which is made by `value` if there is none.
+    pub(super) fn get_or_insert_with(&mut self, key: K, value: impl FnOnce() -> V) -> &mut V {
+        let at = self.find(&key).unwrap_or_else(|at| {
+            self.0.reserve_exact(1);
+            self.0.insert(at, (key, value()));
+            at
+        });
+        &mut self.0[at].1
+    }
+
+    /// Sets the entry of a key.
+    pub(super) fn insert(&mut self, key: K, value: V) {
+        match self.find(&key) {
+            Ok(at) => self.0[at].1 = value,
+            Err(_) => {
+                self.get_or_insert_with(key, || value);
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: &K) {
+        if let Ok(at) = self.find(key) {
+            self.0.remove(at);
+        }
+    }
+
+    pub(super) fn retain(&mut self, mut keeps: impl FnMut(&K, &V) -> bool) {
+        self.0.retain(|(key, value)| keeps(key, value));
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.0.iter().map(|(key, value)| (key, value))
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = &K> {
+        self.0.iter().map(|(key, _)| key)
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
+        self.0.iter().map(|(_, value)| value)
+    }
+
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.0.iter_mut().map(|(_, value)| value)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

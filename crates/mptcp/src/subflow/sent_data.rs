@@ -1,0 +1,133 @@
+//! The bytes that were sent and are not acknowledged. The connection may have forgotten them: what another subflow has
+//! delivered is still sent again here until it is acknowledged here (RFC 8684, section 3.3.6).
+
+use std::collections::VecDeque;
+
+use super::Chunk;
+use crate::seq::SeqNr;
+
+/// All of them, in the order of their sequence numbers. What was sent piece after piece of one stretch of the stream is one run,
+/// so that a segment takes no memory for its bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SentData(VecDeque<Run>);
+
+/// Neighbours on the subflow and in the stream.
+#[derive(Clone, Debug)]
+struct Run {
+    seq: SeqNr,
+    chunk: Chunk,
+}
+
+impl Run {
+    fn end(&self) -> SeqNr {
+        self.seq + self.chunk.payload.len()
+    }
+
+    /// Takes in what was sent next; whether it continues this.
+    fn extend(&mut self, next: &Chunk) -> bool {
+        self.chunk.end() == next.offset && self.chunk.payload.extend_in_place(&next.payload)
+    }
+
+    fn cut_front(&mut self, bytes: u32) {
+        self.seq += bytes;
+        self.chunk.offset += u64::from(bytes);
+        self.chunk.payload.cut_front(bytes);
+    }
+}
+
+impl SentData {
+    /// `chunk` is sent for the first time, and `seq` is its first number: the next one.
+    pub fn push(&mut self, seq: SeqNr, chunk: &Chunk) {
+        let continues = self.0.back_mut().is_some_and(|last| last.extend(chunk));
+        if !continues && !chunk.payload.is_empty() {
+            let chunk = chunk.clone();
+            self.0.push_back(Run { seq, chunk });
+        }
+    }
+
+    /// What comes before `seq` is acknowledged.
+    pub fn forget_before(&mut self, seq: SeqNr) {
+        while self
+            .0
+            .front()
+            .is_some_and(|first| first.end().is_at_or_before(seq))
+        {
+            self.0.pop_front();
+        }
+        if let Some(first) = self.0.front_mut().filter(|first| first.seq.is_before(seq)) {
+            first.cut_front(seq.distance_from(first.seq) as u32);
+        }
+    }
+
+    /// All is acknowledged.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The bytes from `seq` on, all of one segment.
+    pub fn slice(&self, seq: SeqNr, len: u32) -> Chunk {
+        if len == 0 {
+            return Chunk::default();
+        }
+        let run = self.run_with(seq);
+        let from = seq.distance_from(run.seq) as u32;
+        Chunk {
+            offset: run.chunk.offset + u64::from(from),
+            payload: run.chunk.payload.slice(from..from + len),
+        }
+    }
+
+    /// The place in the stream of the byte with that number.
+    pub fn offset(&self, seq: SeqNr) -> u64 {
+        let run = self.run_with(seq);
+        run.chunk.offset + seq.distance_from(run.seq) as u64
+    }
+
+    /// The number of a byte of the stream; the first, if it was sent several times.
+    pub fn seq_of(&self, offset: u64) -> Option<SeqNr> {
+        let has_it = |run: &&Run| run.chunk.offset <= offset && offset < run.chunk.end();
+        let run = self.0.iter().find(has_it)?;
+        Some(run.seq + (offset - run.chunk.offset) as u32)
+    }
+
+    fn run_with(&self, seq: SeqNr) -> &Run {
+        let after = self.0.partition_point(|run| run.seq.is_at_or_before(seq));
+        &self.0[after - 1]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::Payload;
+
+    fn chunk(offset: u64, len: u32) -> Chunk {
+        let payload = Payload::stream(1, offset, len);
+        Chunk { offset, payload }
+    }
+
+    #[test]
+    fn neighbours_are_one_run_and_every_segment_is_found_again() {
+        let mut data = SentData::default();
+        let first = SeqNr(u32::MAX - 15);
+        let sent = [
+            chunk(100, 10),
+            chunk(110, 10),
+            chunk(500, 10),
+            chunk(120, 10),
+        ];
+        for (index, chunk) in (0..).zip(&sent) {
+            data.push(first + 10 * index, chunk);
+        }
+        assert_eq!(data.0.len(), 3);
+        for (index, chunk) in (0..).zip(&sent) {
+            assert_eq!(data.slice(first + 10 * index, 10), *chunk);
+        }
+        assert_eq!(data.seq_of(505), Some(first + 25));
+        data.forget_before(first + 10);
+        assert_eq!(data.slice(first + 10, 10), sent[1]);
+        assert_eq!(data.seq_of(105), None, "it is acknowledged");
+        data.forget_before(first + 30);
+        assert_eq!(data.0.len(), 1);
+    }
+}

@@ -1,0 +1,128 @@
+//! The options of one segment.
+
+use std::ops::{Deref, DerefMut};
+
+use arrayvec::ArrayVec;
+
+use super::{MptcpOption, OptionError};
+
+/// The most options of a segment.
+const CAPACITY: usize = 3;
+
+/// Options of one segment, in the order of the wire. It is read and changed as a slice.
+///
+/// Nearly all segments have one option, a DSS: that one stands in place. More, as in a few segments of a connection, stand
+/// elsewhere, so that a segment is small.
+#[derive(Clone, Debug, Default)]
+pub struct MptcpOptions(Place);
+
+#[derive(Clone, Debug, Default)]
+enum Place {
+    #[default]
+    Nowhere,
+    Here(MptcpOption),
+    Elsewhere(Box<ArrayVec<MptcpOption, CAPACITY>>),
+}
+
+impl MptcpOptions {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends an option.
+    ///
+    /// # Panics
+    /// There are three.
+    pub fn push(&mut self, option: MptcpOption) {
+        self.try_push(option).expect("at most three options");
+    }
+
+    /// Appends an option.
+    ///
+    /// # Errors
+    /// [`OptionError::Surplus`]: there are three.
+    #[inline]
+    pub fn try_push(&mut self, option: MptcpOption) -> Result<(), OptionError> {
+        if let Place::Nowhere = self.0 {
+            self.0 = Place::Here(option);
+            return Ok(());
+        }
+        self.push_elsewhere(option)
+    }
+
+    fn push_elsewhere(&mut self, option: MptcpOption) -> Result<(), OptionError> {
+        let mut options = match std::mem::take(&mut self.0) {
+            Place::Elsewhere(options) => options,
+            Place::Here(first) => Box::new([first].into_iter().collect()),
+            Place::Nowhere => Box::default(),
+        };
+        let pushed = options.try_push(option);
+        self.0 = Place::Elsewhere(options);
+        pushed.map_err(|_| OptionError::Surplus)
+    }
+}
+
+impl Deref for MptcpOptions {
+    type Target = [MptcpOption];
+
+    #[inline]
+    fn deref(&self) -> &[MptcpOption] {
+        match &self.0 {
+            Place::Nowhere => &[],
+            Place::Here(option) => std::slice::from_ref(option),
+            Place::Elsewhere(options) => options,
+        }
+    }
+}
+
+impl DerefMut for MptcpOptions {
+    fn deref_mut(&mut self) -> &mut [MptcpOption] {
+        match &mut self.0 {
+            Place::Nowhere => &mut [],
+            Place::Here(option) => std::slice::from_mut(option),
+            Place::Elsewhere(options) => options,
+        }
+    }
+}
+
+/// Where options stand makes no difference.
+impl PartialEq for MptcpOptions {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for MptcpOptions {}
+
+impl Extend<MptcpOption> for MptcpOptions {
+    fn extend<I: IntoIterator<Item = MptcpOption>>(&mut self, options: I) {
+        options.into_iter().for_each(|option| self.push(option));
+    }
+}
+
+impl FromIterator<MptcpOption> for MptcpOptions {
+    fn from_iter<I: IntoIterator<Item = MptcpOption>>(options: I) -> Self {
+        let mut all = Self::new();
+        all.extend(options);
+        all
+    }
+}
+
+impl<'a> IntoIterator for &'a MptcpOptions {
+    type Item = &'a MptcpOption;
+    type IntoIter = std::slice::Iter<'a, MptcpOption>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a mut MptcpOptions {
+    type Item = &'a mut MptcpOption;
+    type IntoIter = std::slice::IterMut<'a, MptcpOption>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}

@@ -1,0 +1,176 @@
+//! What goes out again on another path, and when: one test for each policy.
+
+use mptcp::connection::{Buffer, Event};
+use mptcp::failure::{Behaviour, FailedAfter, Reinjection};
+use mptcp::subflow::CloseReason;
+use mptcp::time::{MILLISECOND, Nanos, SECOND};
+use mptcp::wire::{DataNumber, MptcpOption, Packet};
+
+use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
+
+/// When the second of the two paths is cut.
+const CUT: Nanos = SECOND;
+
+/// Two paths of 4 Mbit/s and 20 ms, with a scheduler that repeats nothing by itself.
+fn pair(reinjection: Reinjection, failed_after: FailedAfter, receive_buffer_bytes: u64) -> Pair {
+    let mut stack = Stack {
+        scheduler: "kernel_default",
+        ..Stack::default()
+    };
+    stack.config.receive_buffer = Buffer::Fixed(receive_buffer_bytes);
+    stack.config.behaviour = Behaviour {
+        reinjection,
+        failed_after,
+        reinject_whole_queue: false,
+        ..Behaviour::mainline()
+    };
+    let mut path = PathModel::new(4, 10);
+    path.queue_bytes = 20_000;
+    let mut pair = Pair::new(1, vec![path; 2], &stack);
+    pair.transfer(2_000_000, 0);
+    pair
+}
+
+/// Until the second path is cut, which nobody is told, and so long on.
+fn cut(pair: &mut Pair, duration: Nanos) {
+    pair.run_for(CUT);
+    pair.set_path(1, false);
+    pair.run_for(duration);
+}
+
+/// The bytes of our stream in a packet, by their numbers.
+fn mapped(packet: &Packet) -> Option<(u64, u64)> {
+    packet
+        .segment
+        .options
+        .mptcp
+        .iter()
+        .find_map(|option| match option {
+            MptcpOption::Dss(dss) if !packet.segment.payload.is_empty() => dss.mapping(),
+            _ => None,
+        })
+        .and_then(|mapping| match mapping.data_seq {
+            DataNumber::Long(first) => Some((first.0, first.0 + u64::from(mapping.len))),
+            DataNumber::Short(_) => None,
+        })
+}
+
+/// When data went out on the first path that the second one had carried before; only the first time of each.
+fn sent_elsewhere(pair: &Pair) -> Vec<Nanos> {
+    let mut on_second = Vec::new();
+    let mut times = Vec::new();
+    let sent = pair.log.iter().filter(|(_, by, _)| *by == CLIENT);
+    for (at, _, packet) in sent {
+        let Some((first, end)) = mapped(packet) else {
+            continue;
+        };
+        if packet.source == ipv4(1, CLIENT) {
+            on_second.push((first, end));
+        } else if on_second
+            .iter()
+            .any(|(start, last)| *start < end && first < *last)
+        {
+            times.push(*at);
+        }
+    }
+    times
+}
+
+fn reason(pair: &Pair, side: usize) -> Option<CloseReason> {
+    pair.sides[side]
+        .events
+        .iter()
+        .find_map(|(_, event)| match event {
+            Event::Closed { reason } => Some(*reason),
+            _ => None,
+        })
+}
+
+const LARGE_BUFFER: u64 = 6 << 20;
+
+#[test]
+fn none_waits_for_the_path_itself() {
+    for failed_after in [FailedAfter::FirstRto, FailedAfter::StaleIntervals(4)] {
+        let mut pair = pair(Reinjection::None, failed_after, LARGE_BUFFER);
+        cut(&mut pair, seconds(9));
+        assert_eq!(pair.sides[SERVER].finished_at, None);
+        pair.set_path(1, true);
+        pair.run_to_the_end(seconds(30));
+        assert!(sent_elsewhere(&pair).is_empty());
+    }
+}
+
+#[test]
+fn none_aborts_a_connection_whose_path_takes_data_with_it() {
+    let mut pair = pair(Reinjection::None, FailedAfter::FirstRto, LARGE_BUFFER);
+    cut(&mut pair, 100 * MILLISECOND);
+    pair.set_interface(1, CLIENT, false);
+    pair.run_for(seconds(1));
+    assert_eq!(reason(&pair, CLIENT), Some(CloseReason::Aborted));
+    assert_eq!(reason(&pair, SERVER), Some(CloseReason::Reset));
+    assert!(sent_elsewhere(&pair).is_empty());
+}
+
+#[test]
+fn on_close_sends_again_what_a_closed_path_held() {
+    let mut pair = pair(Reinjection::OnClose, FailedAfter::FirstRto, LARGE_BUFFER);
+    cut(&mut pair, seconds(4));
+    assert!(sent_elsewhere(&pair).is_empty());
+    let closed_at = pair.now;
+    pair.set_interface(1, CLIENT, false);
+    pair.run_to_both_finishes(closed_at + seconds(4));
+    let times = sent_elsewhere(&pair);
+    assert!(times.iter().all(|at| *at >= closed_at), "{times:?}");
+    assert!(times.len() > 5, "{times:?}");
+}
+
+#[test]
+fn on_rto_sends_again_at_the_first_timeout_also_on_a_path_that_counts_as_working() {
+    let mut pair = pair(
+        Reinjection::OnRto,
+        FailedAfter::StaleIntervals(0),
+        LARGE_BUFFER,
+    );
+    cut(&mut pair, seconds(4));
+    assert!(!pair.sides[CLIENT].subflows()[1].is_stale);
+    let first = sent_elsewhere(&pair)[0] - CUT;
+    assert!((200..450).contains(&(first / MILLISECOND)), "{first} ns");
+}
+
+#[test]
+fn on_stale_sends_again_when_the_path_has_failed() {
+    for (failed_after, expected_ms) in [
+        (FailedAfter::FirstRto, 200..450),
+        (FailedAfter::StaleIntervals(4), 900..2000),
+    ] {
+        let mut pair = pair(Reinjection::OnStale, failed_after, LARGE_BUFFER);
+        cut(&mut pair, seconds(4));
+        assert!(pair.sides[CLIENT].subflows()[1].is_stale);
+        let first = sent_elsewhere(&pair)[0] - CUT;
+        assert!(expected_ms.contains(&(first / MILLISECOND)), "{first} ns");
+    }
+}
+
+#[test]
+fn opportunistic_sends_again_what_blocks_the_window_a_segment_at_a_time() {
+    let failed_after = FailedAfter::StaleIntervals(0);
+    let mut pair = pair(Reinjection::Opportunistic, failed_after, 60_000);
+    cut(&mut pair, seconds(4));
+    let times = sent_elsewhere(&pair);
+    // The window of the dead path is small after its timeout; then each segment that arrives uncovers the next.
+    let first = times[0] - CUT;
+    assert!((200..600).contains(&(first / MILLISECOND)), "{first} ns");
+    let gaps = times.windows(2).map(|two| two[1] - two[0]);
+    assert!(gaps.clone().all(|gap| gap >= 20 * MILLISECOND), "{times:?}");
+    assert!(times.len() >= 5, "{times:?}");
+}
+
+#[test]
+fn opportunistic_does_nothing_for_a_window_that_is_open() {
+    let failed_after = FailedAfter::StaleIntervals(0);
+    let mut pair = pair(Reinjection::Opportunistic, failed_after, LARGE_BUFFER);
+    cut(&mut pair, seconds(9));
+    assert!(sent_elsewhere(&pair).is_empty());
+    pair.set_path(1, true);
+    pair.run_to_the_end(seconds(30));
+}

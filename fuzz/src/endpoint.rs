@@ -1,0 +1,407 @@
+//! A server with many guests: handshakes and joins, right and wrong ones, and more than it keeps.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use mptcp::connection::keys::{self, Keys, Nonces};
+use mptcp::connection::{Connection, Event};
+use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
+use mptcp::payload::Payload;
+use mptcp::pm::AddressPair;
+use mptcp::seq::SeqNr;
+use mptcp::time::{MILLISECOND, Nanos};
+use mptcp::wire::{
+    Capable, DataNumber, Dss, Ecn, Flags, Hops, Join, Key, Mapping, MptcpOption, MptcpOptions,
+    Packet, Segment, TcpOptions, Timestamps,
+};
+
+use crate::parse::mend;
+use crate::script::Script;
+use crate::{Generator, forge, stack};
+
+/// The server listens there, and with other parameters at the next port.
+const PORT: u16 = 80;
+const SERVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+/// Guests that talk with the server.
+const GUESTS: u8 = 12;
+/// The key of every guest.
+const GUEST_KEY: Key = 0x0123_4567_89ab_cdef;
+/// The random number of every guest that joins.
+const GUEST_NONCE: u32 = 7;
+/// Packets that the server may send before it hears anything: more is a loop without end.
+const MAX_BURST: usize = 20_000;
+/// Timers that may expire until everything is over.
+const MAX_EXPIRIES: usize = 20_000;
+/// Packets that can come again, changed.
+const MAX_SENT: usize = 16;
+
+/// Plays an input: how the server is made, then commands.
+pub fn endpoint(input: &[u8]) {
+    let mut script = Script::new(input);
+    let mut server = Server::new(&mut script);
+    while let Some(command) = script.command() {
+        server.obey(command, &mut script);
+    }
+    server.end();
+}
+
+struct Server {
+    now: Nanos,
+    endpoint: Endpoint,
+    known: Vec<ConnectionId>,
+    /// What guests heard last, by their addresses and ports.
+    heard: BTreeMap<(SocketAddr, SocketAddr), Packet>,
+    /// Packets that guests sent last.
+    sent: VecDeque<Packet>,
+    /// Keys of the server that guests have heard, the latest last.
+    keys: Vec<Key>,
+}
+
+impl Server {
+    fn new(script: &mut Script<'_>) -> Self {
+        let network = NetworkView {
+            pairs: (0..2)
+                .map(|guest| AddressPair {
+                    local: SERVER,
+                    remote: guest_address(guest).ip(),
+                })
+                .collect(),
+            ..NetworkView::default()
+        };
+        let seed = u64::from(script.byte());
+        let mut endpoint = Endpoint::new(network, Box::new(Generator(seed)));
+        endpoint.listen(PORT, stack::profile(script));
+        endpoint.listen(PORT + 1, stack::profile(script));
+        Self {
+            now: MILLISECOND,
+            endpoint,
+            known: Vec::new(),
+            heard: BTreeMap::new(),
+            sent: VecDeque::new(),
+            keys: Vec::new(),
+        }
+    }
+
+    fn obey(&mut self, command: u8, script: &mut Script<'_>) {
+        let guest = (command >> 4) % GUESTS;
+        match command % 16 {
+            0 => self.open(guest, script),
+            1 => self.join(guest, script),
+            2..=4 => self.confirm(guest),
+            5..=7 => self.bring_data(guest, script),
+            8 | 9 => self.forge(script),
+            10 => self.take_bytes(script),
+            11 => self.pass_time(MILLISECOND << (script.byte() % 17)),
+            12 | 13 => self.use_connection(script),
+            14 => self.connect(script),
+            _ => self.change_surroundings(script),
+        }
+        self.settle();
+    }
+
+    fn deliver(&mut self, packet: &Packet) {
+        if let Some(packet) = forge::read_again(packet) {
+            self.endpoint.handle_packet(self.now, &packet);
+            self.sent.truncate(MAX_SENT - 1);
+            self.sent.push_front(packet);
+        }
+    }
+
+    /// A guest opens a connection, with some of the options.
+    fn open(&mut self, guest: u8, script: &mut Script<'_>) {
+        let bits = script.byte();
+        let mut syn = syn(guest, PORT + u16::from(bits & 1));
+        let options = &mut syn.segment.options;
+        if bits & 2 != 0 {
+            options.mptcp = MptcpOptions::new();
+        }
+        if bits & 4 != 0 {
+            options.timestamps = None;
+        }
+        if bits & 0x30 == 0x30 {
+            forge::change(&mut syn, script);
+        }
+        self.deliver(&syn);
+    }
+
+    /// A guest joins one of the connections.
+    fn join(&mut self, guest: u8, script: &mut Script<'_>) {
+        let mut syn = syn(guest, PORT);
+        let which = script.below(self.keys.len().max(1));
+        let key = self.keys.get(which).copied().unwrap_or(0);
+        let join = Join::Syn {
+            backup: false,
+            address_id: guest,
+            token: keys::token(key),
+            nonce: GUEST_NONCE,
+        };
+        syn.segment.options.mptcp = [MptcpOption::Join(join)].into_iter().collect();
+        self.deliver(&syn);
+    }
+
+    /// The third packet, as it has to be.
+    fn confirm(&mut self, guest: u8) {
+        if let Some(packet) = self.answer(guest) {
+            self.deliver(&packet);
+        }
+    }
+
+    /// A segment that continues what a guest heard last.
+    fn answer(&self, guest: u8) -> Option<Packet> {
+        let ends = |port| (SocketAddr::new(SERVER, port), guest_address(guest));
+        let heard = self
+            .heard
+            .get(&ends(PORT))
+            .or_else(|| self.heard.get(&ends(PORT + 1)))?;
+        let mut packet = reply(heard);
+        let said = heard.segment.options.mptcp.first();
+        let option = said.and_then(|option| answer_option(option, self.keys.last().copied()?));
+        packet.segment.options.mptcp.extend(option);
+        Some(packet)
+    }
+
+    /// Data with a mapping that may be right, or more changes.
+    fn bring_data(&mut self, guest: u8, script: &mut Script<'_>) {
+        let Some(mut packet) = self.answer(guest) else {
+            return;
+        };
+        let len = u32::from(script.byte()) * 8;
+        packet.segment.payload = Payload::stream(1, 0, len);
+        let mapping = Mapping {
+            data_seq: DataNumber::Long(
+                keys::initial_data_seq(GUEST_KEY) + 1 + u64::from(script.byte()),
+            ),
+            subflow_seq: 1 + u32::from(script.byte()),
+            len: len as u16,
+            checksum: None,
+        };
+        let dss = Dss::default().with_mapping(Some(mapping));
+        let has_room = packet.segment.options.mptcp.is_empty();
+        packet
+            .segment
+            .options
+            .mptcp
+            .extend(Some(MptcpOption::Dss(dss)).filter(|_| has_room));
+        if script.byte() % 2 == 0 {
+            forge::change(&mut packet, script);
+        }
+        self.deliver(&packet);
+    }
+
+    fn forge(&mut self, script: &mut Script<'_>) {
+        if let Some(packet) = self.sent.get(script.below(MAX_SENT)) {
+            let mut packet = packet.clone();
+            forge::change(&mut packet, script);
+            self.deliver(&packet);
+        }
+    }
+
+    /// Bytes of the input as a packet.
+    fn take_bytes(&mut self, script: &mut Script<'_>) {
+        let len = usize::from(script.byte());
+        let mut bytes = script.bytes(len).to_vec();
+        let _ = mend(&mut bytes);
+        if let Ok((packet, _)) = Packet::parse(&Arc::from(bytes)) {
+            self.endpoint.handle_packet(self.now, &packet);
+        }
+    }
+
+    /// The application of the server does something.
+    fn use_connection(&mut self, script: &mut Script<'_>) {
+        let (what, which) = (script.byte(), script.below(self.known.len().max(1)));
+        let _ = self.endpoint.accept(PORT + u16::from(what >> 7));
+        let Some(&id) = self.known.get(which) else {
+            return;
+        };
+        let endpoint = &mut self.endpoint;
+        match what % 16 {
+            0 => endpoint.forget(id),
+            1 => drop(endpoint.command(id, Connection::abort)),
+            2 | 3 => drop(endpoint.command(id, Connection::close)),
+            4..=8 => drop(endpoint.command(id, Connection::recv)),
+            _ => drop(endpoint.command(id, |it| {
+                it.send(&Payload::stream(2, 0, u32::from(what) * 64))
+            })),
+        }
+    }
+
+    /// The server opens a connection to a guest.
+    fn connect(&mut self, script: &mut Script<'_>) {
+        let profile = stack::profile(script);
+        let remote = guest_address(script.byte() % GUESTS);
+        let local = SocketAddr::new(
+            SERVER,
+            u16::from(script.byte() % 4) * u16::from(PORT == 80) * 20,
+        );
+        let _ = self.endpoint.connect(self.now, local, remote, &profile);
+    }
+
+    fn change_surroundings(&mut self, script: &mut Script<'_>) {
+        let (what, is_on) = (script.byte(), script.byte() % 2 == 0);
+        match what % 4 {
+            0 => self.endpoint.listen(PORT, stack::profile(script)),
+            1 => self.endpoint.set_backup(self.now, SERVER, is_on),
+            _ => self.endpoint.handle_address_change(self.now, SERVER, is_on),
+        }
+    }
+
+    fn pass_time(&mut self, duration: Nanos) {
+        let end = self.now + duration;
+        self.expire(end);
+        self.now = end;
+    }
+
+    /// Lets the timers expire that are due by `end`.
+    fn expire(&mut self, end: Nanos) {
+        let mut expiries = 0;
+        while let Some(at) = self.endpoint.poll_timeout().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            self.endpoint.handle_timeout(self.now);
+            self.settle();
+            expiries += 1;
+            assert!(expiries < MAX_EXPIRIES, "a timer that never rests");
+        }
+    }
+
+    fn settle(&mut self) {
+        let mut burst = 0;
+        while let Some(packet) = self.endpoint.poll_transmit(self.now) {
+            self.hear(packet);
+            burst += 1;
+            assert!(burst < MAX_BURST, "packets without end");
+        }
+        while let Some((id, event)) = self.endpoint.poll_event() {
+            match event {
+                Event::Connected { .. } => self.known.push(id),
+                Event::Closed { .. } => self.forget(id),
+                _ => {}
+            }
+        }
+    }
+
+    fn forget(&mut self, id: ConnectionId) {
+        self.endpoint.forget(id);
+        self.known.retain(|known| *known != id);
+    }
+
+    /// A guest hears a packet of the server.
+    fn hear(&mut self, packet: Packet) {
+        let _ = packet.wire_len();
+        if let Some(MptcpOption::Capable(Capable::SynAck { sender_key, .. })) =
+            packet.segment.options.mptcp.first()
+        {
+            self.keys.push(*sender_key);
+        }
+        if !packet.segment.flags.contains(Flags::RST) {
+            let segment = &packet.segment;
+            let local = SocketAddr::new(packet.source, segment.source_port);
+            let remote = SocketAddr::new(packet.destination, segment.destination_port);
+            self.heard.insert((local, remote), packet);
+        }
+    }
+
+    /// When all that were accepted are forgotten and the others have timed out, nothing is left.
+    fn end(mut self) {
+        for id in std::mem::take(&mut self.known) {
+            self.endpoint.forget(id);
+        }
+        self.expire(Nanos::MAX);
+        let left = format!("{:?}", self.endpoint);
+        assert!(
+            !self.known.is_empty() || left.contains("connections: 0,"),
+            "{left}"
+        );
+    }
+}
+
+fn guest_address(guest: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 1, guest], 1_000 + u16::from(guest)))
+}
+
+fn syn(guest: u8, port: u16) -> Packet {
+    let from = guest_address(guest);
+    let mut options = TcpOptions {
+        mss: Some(1_460),
+        window_scale: Some(7),
+        sack_permitted: true,
+        timestamps: Some(Timestamps { value: 1, echo: 0 }),
+        ..TcpOptions::default()
+    };
+    options.mptcp.push(MptcpOption::Capable(Capable::Syn {
+        version: 1,
+        flags: Capable::HMAC_SHA256,
+    }));
+    Packet {
+        source: from.ip(),
+        destination: SERVER,
+        ecn: Ecn::NotCapable,
+        via: Hops::new(),
+        segment: Segment {
+            source_port: from.port(),
+            destination_port: port,
+            seq: SeqNr(1_000),
+            ack: SeqNr(0),
+            flags: Flags::SYN,
+            window: u16::MAX,
+            options,
+            payload: Payload::EMPTY,
+        },
+    }
+}
+
+/// An acknowledgment of that packet.
+fn reply(heard: &Packet) -> Packet {
+    let segment = &heard.segment;
+    let timestamps = segment.options.timestamps;
+    Packet {
+        source: heard.destination,
+        destination: heard.source,
+        ecn: Ecn::NotCapable,
+        via: Hops::new(),
+        segment: Segment {
+            source_port: segment.destination_port,
+            destination_port: segment.source_port,
+            seq: segment.ack,
+            ack: segment.end(),
+            flags: Flags::ACK,
+            window: u16::MAX,
+            options: TcpOptions {
+                timestamps: timestamps.map(|theirs| Timestamps {
+                    value: 2,
+                    echo: theirs.value,
+                }),
+                ..TcpOptions::default()
+            },
+            payload: Payload::EMPTY,
+        },
+    }
+}
+
+/// What a guest says to an option of the server, whose key it is.
+fn answer_option(said: &MptcpOption, server_key: Key) -> Option<MptcpOption> {
+    match said {
+        MptcpOption::Capable(Capable::SynAck { sender_key, .. }) => {
+            Some(MptcpOption::Capable(Capable::Ack {
+                version: 1,
+                flags: Capable::HMAC_SHA256,
+                sender_key: GUEST_KEY,
+                receiver_key: *sender_key,
+                data: None,
+            }))
+        }
+        MptcpOption::Join(Join::SynAck { nonce, .. }) => {
+            let keys = Keys {
+                local: GUEST_KEY,
+                remote: server_key,
+            };
+            let nonces = Nonces {
+                local: GUEST_NONCE,
+                remote: *nonce,
+            };
+            let hmac = keys::first_160_bits(&keys.join_hmac(nonces));
+            Some(MptcpOption::Join(Join::Ack { hmac }))
+        }
+        _ => None,
+    }
+}
