@@ -22,14 +22,16 @@ $(VENV)/.built: $(VENV)/.python $(RUST)
 	. $(BIN)/activate && PIP_QUIET=1 maturin develop --quiet --release
 	touch $@
 
-demo: build  ## a link that fails and returns; as root also eight links under the kernel's MPTCP: tables, pictures, reports
+demo: build  ## a link that fails; eight links under MPTCP, as root also under the kernel's: tables, pictures, reports
 	$(BIN)/mptcplab run examples/failing-link.yaml --out results/demo --fresh
 	$(BIN)/mptcplab report results/demo/failing-link --export results/demo/figures
+	$(BIN)/mptcplab run alenazi2019/fig5 --out results/demo/sim --fresh
+	$(BIN)/mptcplab report results/demo/sim/alenazi2019/fig5/mptcp --export results/demo/fig5-sim
 ifeq ($(shell id -u),0)
 	$(BIN)/mptcplab run alenazi2019/fig5 --on kernel --out results/demo --fresh
 	$(BIN)/mptcplab report results/demo/alenazi2019/fig5/mptcp --export results/demo/fig5
 else
-	@echo 'as root, make demo also runs MPTCP on this kernel' >&2
+	@echo 'as root, make demo also runs figure 5 on this kernel' >&2
 endif
 
 check: build  ## format, lints and the fast tests
@@ -67,7 +69,7 @@ soak: build  ## the long matrices
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m 'not kernel'
 	[ "$$(id -u)" != 0 ] || $(BIN)/pytest -m kernel
 
-fuzz:  ## throw changed packets at the parser for TIME=60 seconds
+fuzz:  ## random input for parser, connections and endpoints, TIME=60 seconds in all
 	cargo run --quiet --release --manifest-path fuzz/Cargo.toml -- --seconds $(or $(TIME),60)
 
 format:  ## rewrite the sources in the house style

@@ -89,10 +89,42 @@ def codec() -> dict[str, Figure]:
     command = ["cargo", "bench", "--quiet", "-p", "mptcp", "--bench", "codec", "--", "--output-format", "bencher"]
     printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
     found = re.findall(r"^test codec/(\w+)/(\d+)\s.*?bench:\s+([\d,]+) ns/iter", printed, re.MULTILINE)
-    return {
+    times = {
         f"codec-{direction}-{payload}": _alone(int(per_iteration.replace(",", "")), "ns", 100)
         for direction, payload, per_iteration in found
     }
+    limits = {"parse-0": 900, "parse-1400": 1300, "emit-0": 850, "emit-1400": 1450}
+    return times | _instructions("codec", 10_000, limits)
+
+
+def _instructions(bench: str, times: int, limits: dict[str, int]) -> dict[str, Figure]:
+    """Instructions of each case of a bench of `mptcp`, which other work of the machine does not change.
+
+    The bench has to take the arguments `repeat CASE TIMES`.
+    """
+    if shutil.which("valgrind") is None:
+        print(f"{bench}: instructions left out, as valgrind is not installed")
+        return {}
+    # What twice as many take more: neither the start nor the end is counted.
+    return {
+        f"{bench}-{case}-instructions": _alone(
+            (_instructions_of(bench, case, 2 * times) - _instructions_of(bench, case, times)) / times,
+            "instructions",
+            limit,
+        )
+        for case, limit in limits.items()
+    }
+
+
+def _instructions_of(bench: str, case: str, times: int) -> int:
+    runner = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+    command = ["cargo", f"--config=target.'cfg(all())'.runner={runner}", "bench", "--quiet", "-p", "mptcp"]
+    arguments = ["--bench", bench, "--", "repeat", case, str(times)]
+    printed = subprocess.run([*command, *arguments], check=True, cwd=ROOT, stderr=subprocess.PIPE, text=True).stderr
+    found = re.search(r"I\s+refs:\s+([\d,]+)", printed)
+    if found is None:
+        sys.exit(f"{bench}: valgrind says no number of instructions:\n{printed}")
+    return int(found[1].replace(",", ""))
 
 
 def segment() -> dict[str, Figure]:
@@ -101,12 +133,13 @@ def segment() -> dict[str, Figure]:
     printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
     found = {name: float(value) for name, value in (line.split() for line in printed.splitlines())}
     smoltcp = {"unit": "ns/segment", "peer": "smoltcp", "peer_value": SMOLTCP_SEGMENT_NS}
-    return {
+    figures = {
         "segment": {"value": found["segment"], "limit": 500, **smoltcp},
         "segment-allocations": _alone(found["segment-allocations"], "/segment", 0.01),
         "segment-idle-subflow-bytes": _alone(found["segment-idle-subflow-bytes"], "bytes", 2048),
         "segment-unacknowledged-bytes": _alone(found["segment-unacknowledged-bytes"], "bytes", 48),
     }
+    return figures | _instructions("stack", 20_000, {"segment": 3000})
 
 
 SMOLTCP_SEGMENT_NS = 444
@@ -369,7 +402,7 @@ def main(names: list[str]) -> None:
         for figure_name, figure in BENCHES[name]().items():
             results[figure_name] = figure
             print(
-                f"{figure_name:<28} {figure['value']:10.3f} {figure['unit']:<10} limit {figure['limit']:<6} "
+                f"{figure_name:<32} {figure['value']:10.3f} {figure['unit']:<12} limit {figure['limit']:<6} "
                 f"{figure['peer']}: {figure['peer_value']:.3f}"
             )
     RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n")

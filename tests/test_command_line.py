@@ -24,10 +24,10 @@ ESCAPE = "\x1b"
 
 LINK = "hosts: {a: {}, b: {}}\nlinks: {wire: {between: [a.eth0, b.eth0], rate: 1mbit, delay: 1ms}}\n"
 UDP = "flows: {call: {from: a, to: b, transport: udp, app: {cbr: {rate: 100kbit, size: 100}}}}\n"
-MIXED = f"""{LINK}name: mixed/$transport
+MIXED = f"""{LINK}name: mixed/$app
 parameters:
-  transport: {{udp: {{app: {{cbr: {{rate: 100kbit, size: 100}}}}}}, mptcp: {{app: bulk}}}}
-flows: {{load: {{from: a, to: b, transport: $transport, app: $transport.app}}}}
+  app: {{traffic: {{kind: {{cbr: {{rate: 100kbit, size: 100}}}}}}, program: {{kind: {{command: ["true"]}}}}}}
+flows: {{load: {{from: a, to: b, transport: udp, app: $app.kind}}}}
 duration: 1s
 """
 
@@ -111,11 +111,11 @@ def test_what_a_back_end_cannot_do_names_the_remedy(desk: Path) -> None:
 def test_a_prefix_that_runs_in_part_is_refused_in_few_words(desk: Path) -> None:
     (desk / "mixed.yaml").write_text(MIXED)
     ended = mptcplab("run", "mixed.yaml", "--json", cwd=desk)
-    assert is_refused(ended, 3, "cannot run mixed/mptcp: flows.load.transport: mptcp")
+    assert is_refused(ended, 3, "cannot run mixed/program: flows.load.app: command")
     many = MIXED.replace("parameters:", f"parameters:\n  n: {list(range(50))}")
     (desk / "many.yaml").write_text(many)
     ended = mptcplab("run", "many.yaml", cwd=desk)
-    assert is_refused(ended, 3, "cannot run 50 of 100 experiments", "and 46 more", "transport: mptcp", "app: bulk")
+    assert is_refused(ended, 3, "cannot run 50 of 100 experiments", "and 46 more", "app: command")
     assert len(ended.err) < 500
     assert not (desk / "results").exists()
 
@@ -207,8 +207,8 @@ def test_the_list_has_one_entry_per_experiment(desk: Path) -> None:
     assert ended.document == {
         "schema": "mptcplab/list/1",
         "experiments": [
-            {"id": "mixed/udp", "title": "", "on": ["sim", "kernel"], "missing": []},
-            {"id": "mixed/mptcp", "title": "", "on": ["kernel"], "missing": []},
+            {"id": "mixed/traffic", "title": "", "on": ["sim", "kernel"], "missing": []},
+            {"id": "mixed/program", "title": "", "on": ["kernel"], "missing": []},
         ],
     }
 

@@ -102,9 +102,9 @@ def test_a_cut_off_stream_gives_its_complete_batches(experiment: dict[str, Any],
 
 def test_what_is_missing_is_named(experiment: dict[str, Any], tmp_path: Path) -> None:
     assert _core.check(json.dumps(experiment)) == []
-    experiment["flows"][0]["transport"] = "mptcp"
+    experiment["hosts"][0]["stack"] = "kernel"
     [(feature, why)] = _core.check(json.dumps(experiment))
-    assert feature == "flows.stream.transport: mptcp"
+    assert feature == f"hosts.{experiment['hosts'][0]['id']}.stack: kernel"
     with pytest.raises(ValueError, match=why):
         start(experiment, tmp_path)
 
@@ -113,9 +113,9 @@ def test_capabilities_say_why_not(experiment: dict[str, Any]) -> None:
     capabilities = {feature: (available, why) for feature, available, why in _core.capabilities()}
     assert capabilities["transport udp"] == (True, "")
     assert all(available == (not why) for available, why in capabilities.values())
-    experiment["flows"][0]["transport"] = "tcp"
+    experiment["hosts"][0]["stack"] = "userspace"
     [(_, why)] = _core.check(json.dumps(experiment))
-    assert capabilities["transport tcp"] == (False, why)
+    assert capabilities["stack userspace"] == (False, why)
 
 
 def test_wrong_input_is_a_value_error(experiment: dict[str, Any], tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_the_one_lost_datagram_is_the_loss_ratio(evaluation: Evaluation) -> None
         ("flows.bulk", "loss_ratio", "reliable"),
         ("flows.bulk", "jitter_s2", "fewer than two"),
         ("flows.voice", "aggregation_benefit", "one path"),
-        ("flows.bulk", "subflows_alive", "engine"),
+        ("flows.voice", "subflows_alive", "no connection"),
         ("flows.bulk", "throughput_bps", "series"),
         ("events.back", "outage_actual_s", "takes nothing down"),
         ("probes.client.wwan0-server.eth1", "rtt_p50_s", "answered"),

@@ -33,4 +33,4 @@ pub use namespace::NetworkNamespace;
 pub use path_manager::{End, PathEvent, PathManagers, What};
 pub use run::LiveRun;
 pub use sampling::Latest;
-pub use summary::{FlowSummary, HostSummary, LateLink, Status, Summary};
+pub use summary::{HostSummary, LateLink, Status, Summary};

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use netlab::resolved::Experiment;
 use netlab::schedule::EventRecord;
-use netlab::summary::{LinkSummary, PathSummary};
+use netlab::summary::{FlowSummary, LinkSummary, PathSummary, SubflowResult};
 use netlab::time::Nanos;
 use serde::Serialize;
 
 use crate::path_manager::PathEvent;
 use crate::programs::ProgramResult;
-use crate::telemetry::{Fallback, SubflowResult};
+use crate::telemetry::Fallback;
 use crate::traffic::FlowResult;
 use crate::{EmulatorSummary, Hosts, LatenessSummary, LiveError, NetworkState, Tables};
 
@@ -53,29 +53,6 @@ pub struct Summary {
     pub programs: Vec<ProgramResult>,
     /// The longest that the emulator stood still, in seconds.
     pub longest_standstill_s: f64,
-}
-
-/// The result of a flow.
-#[derive(Clone, Debug, Serialize)]
-pub struct FlowSummary {
-    /// Its id.
-    pub id: String,
-    /// When connect was called, or the first datagram sent.
-    pub start_ns: Nanos,
-    /// When its connection stood.
-    pub established_ns: Option<Nanos>,
-    /// When its last byte arrived; none if it was not done when the run ended.
-    pub end_ns: Option<Nanos>,
-    /// Payload delivered in order.
-    pub bytes: u64,
-    /// The path of its first subflow.
-    pub path: PathSummary,
-    /// Why it could not go on.
-    pub error: Option<String>,
-    /// Why it was plain TCP although it was meant to be Multipath TCP.
-    pub fallback: Option<&'static str>,
-    /// Its subflows, in the order in which they were established.
-    pub subflows: Vec<SubflowResult>,
 }
 
 /// The counters of a link direction, and how late it was.

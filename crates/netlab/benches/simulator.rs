@@ -4,6 +4,7 @@
 //! Every link carries 10 000 packets of 1500 bytes a second at 97 % load, over 20 ms of propagation delay.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use netlab::registry::Registry;
 use netlab::resolved::Experiment;
 use netlab::sim::{QueueKind, Simulation};
 use serde_json::{Value, json};
@@ -93,7 +94,13 @@ fn chains(count: usize, length: usize, duration_ns: u64) -> Experiment {
 /// Packets that links delivered in a whole run.
 fn hops(experiment: &Experiment) -> u64 {
     let directory = tempfile::tempdir().expect("a directory");
-    let run = Simulation::new(experiment.clone(), 1, directory.path(), QueueKind::Heap);
+    let run = Simulation::new(
+        experiment.clone(),
+        1,
+        directory.path(),
+        QueueKind::Heap,
+        Registry::default(),
+    );
     let mut run = run.expect("a run");
     run.advance(u64::MAX).expect("a run");
     let summary = run.finish().expect("a result");
@@ -118,7 +125,13 @@ fn per_hop(criterion: &mut Criterion) {
                 bencher.iter_batched(
                     || {
                         let directory = tempfile::tempdir().expect("a directory");
-                        let run = Simulation::new(experiment.clone(), 1, directory.path(), kind);
+                        let run = Simulation::new(
+                            experiment.clone(),
+                            1,
+                            directory.path(),
+                            kind,
+                            Registry::default(),
+                        );
                         (directory, run.expect("a run"))
                     },
                     |(directory, mut run)| {

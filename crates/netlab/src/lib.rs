@@ -3,8 +3,12 @@
 //! Everything here runs in virtual time: time and randomness are arguments.
 
 pub mod capabilities;
+pub mod flows;
 pub mod link;
 pub mod links;
+pub mod pacing;
+pub mod places;
+pub mod registry;
 pub mod resolved;
 pub mod rng;
 pub mod samples;

@@ -26,6 +26,11 @@ impl Generator {
         self.0.next_u64()
     }
 
+    /// The stream itself, for who draws from the interface of `rand_core`.
+    pub fn into_bits(self) -> impl Rng + Send + 'static {
+        self.0
+    }
+
     /// Uniform in [0, 1), with 53 bits.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)

@@ -4,7 +4,79 @@ use serde::Serialize;
 
 use crate::link::DropReason;
 use crate::links::LinkState;
+use crate::places::{Ends, Places};
 use crate::resolved::{HopDirection, Link, Path};
+use crate::time::Nanos;
+
+/// The result of a flow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FlowSummary {
+    /// Its id.
+    pub id: String,
+    /// When its first connection was opened, or its first datagram sent.
+    pub start_ns: Nanos,
+    /// When its first connection stood; none of datagrams.
+    pub established_ns: Option<Nanos>,
+    /// When its last byte arrived; none if it was not done when the run ended.
+    pub end_ns: Option<Nanos>,
+    /// Payload delivered in order.
+    pub bytes: u64,
+    /// The path of its first subflow.
+    pub path: PathSummary,
+    /// Why it could not go on.
+    pub error: Option<String>,
+    /// Why it was plain TCP although it was meant to be Multipath TCP.
+    pub fallback: Option<&'static str>,
+    /// Its subflows, in the order in which they were established.
+    pub subflows: Vec<SubflowResult>,
+}
+
+/// A subflow in the result of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SubflowResult {
+    /// Its number.
+    pub id: usize,
+    /// The data sender's address and port.
+    pub local: String,
+    /// The data receiver's address and port.
+    pub remote: String,
+    /// Id of the interface that has `local`.
+    pub interface: Option<String>,
+    /// Id of the interface that has `remote`.
+    pub remote_interface: Option<String>,
+    /// Id of the first link between them.
+    pub link: Option<String>,
+    /// When it was established; on the kernel the first sample in which it was.
+    pub opened_ns: Nanos,
+    /// When it was closed, if that was before the end; on the kernel the last sample in which it was open.
+    pub closed_ns: Option<Nanos>,
+    /// Payload that it carried in the direction of the flow's data.
+    pub bytes: u64,
+    /// Payload sent again on it.
+    pub retransmitted_bytes: u64,
+    /// Id of the host that opened it.
+    pub opened_by: String,
+}
+
+impl SubflowResult {
+    /// The subflow with that number between these ends, of a flow; nothing is known of it yet.
+    pub fn new(places: &Places, flow: usize, id: usize, ends: Ends) -> Self {
+        let place = places.place(flow, ends);
+        Self {
+            id,
+            local: ends.local.to_string(),
+            remote: ends.remote.to_string(),
+            interface: place.interface.map(str::to_owned),
+            remote_interface: place.remote_interface.map(str::to_owned),
+            link: place.link.map(str::to_owned),
+            opened_ns: 0,
+            closed_ns: None,
+            bytes: 0,
+            retransmitted_bytes: 0,
+            opened_by: place.opened_by.to_owned(),
+        }
+    }
+}
 
 /// A path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -6,6 +6,7 @@ mod run;
 mod tables;
 
 use netlab::capabilities::{Capability, Missing};
+use netlab::registry::Registry;
 use netlab::resolved::{Experiment, ResolvedError};
 use netlab::sim::SimulationError;
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -33,7 +34,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// All that a description can ask for: (feature, whether the simulator has it, why not).
 #[pyfunction]
 fn capabilities() -> Vec<(String, bool, String)> {
-    as_rows(netlab::sim::capabilities())
+    as_rows(&netlab::sim::capabilities(&Registry::default()))
 }
 
 /// What the simulator cannot do of a resolved experiment: (feature, why), empty if it can run it.
@@ -41,7 +42,10 @@ fn capabilities() -> Vec<(String, bool, String)> {
 /// Raises ValueError if the JSON is not of the schema.
 #[pyfunction]
 fn check(resolved: &str) -> PyResult<Vec<(String, String)>> {
-    Ok(as_pairs(netlab::sim::check(&read_experiment(resolved)?)))
+    Ok(as_pairs(netlab::sim::check(
+        &read_experiment(resolved)?,
+        &Registry::default(),
+    )))
 }
 
 fn as_rows(table: &[Capability]) -> Vec<(String, bool, String)> {
@@ -74,7 +78,9 @@ fn wrong(error: &ResolvedError) -> PyErr {
 /// Files are the machine's matter (OSError), all else is the caller's (ValueError).
 fn simulation_error(error: &SimulationError) -> PyErr {
     match error {
-        SimulationError::Table(error) => PyOSError::new_err(error.to_string()),
+        SimulationError::Table(_) | SimulationError::Captures(_) => {
+            PyOSError::new_err(error.to_string())
+        }
         error => PyValueError::new_err(error.to_string()),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use netlab::registry::Registry;
 use netlab::resolved::Action;
 use netlab::schedule::EventRecord;
 use netlab::sim::{self, QueueKind};
@@ -137,7 +138,7 @@ impl Simulation {
         let experiment = read_experiment(resolved)?;
         let queue = event_queue.map_or(Ok(QueueKind::default()), str::parse);
         let queue = queue.map_err(PyValueError::new_err)?;
-        let run = sim::Simulation::new(experiment, seed, &directory, queue);
+        let run = sim::Simulation::new(experiment, seed, &directory, queue, Registry::default());
         let run = run.map_err(|error| simulation_error(&error))?;
         Ok(PyClassInitializer::from(Run::new(run)).add_subclass(Self))
     }

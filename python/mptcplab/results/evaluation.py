@@ -9,7 +9,7 @@ from typing import Any
 
 from mptcplab.results.entities import Entity, entities
 from mptcplab.results.event_metrics import EVENT_METRICS, EventView
-from mptcplab.results.flow_metrics import FLOW_METRICS, FlowView
+from mptcplab.results.flow_metrics import FLOW_METRICS, NO_CONNECTION, FlowView
 from mptcplab.results.network_metrics import LINK_METRICS, PROBE_METRICS, RUN_METRICS, EntityView, jain_index
 from mptcplab.results.run_data import Absent, RunData, Value
 from mptcplab.results.subflow_metrics import SUBFLOW_METRICS, SubflowView
@@ -65,7 +65,7 @@ class Evaluation:
 
     def _evaluate(self, entity: Entity, metric: Metric) -> Value:
         if metric.form in ("counter", "gauge"):
-            return self._grouped(entity, metric, lambda path, _: self._sampled(path, metric))
+            return self._grouped(entity, metric, lambda path, flow: self._sampled(path, flow, metric))
         why = self._why_awaited(metric)
         if why is not None:
             return Absent(why)
@@ -115,11 +115,13 @@ class Evaluation:
         flows = (entity.flow,) if entity.flow else tuple(self.run.flows)
         return EVENT_METRICS[name](EventView(self.run, happened, flows))
 
-    def _sampled(self, path: str, metric: Metric) -> Value:
+    def _sampled(self, path: str, flow: str, metric: Metric) -> Value:
         series = self.run.samples.series(path, metric.name)
         if series is not None:
             return series.last() if metric.form == "counter" else float(series.values.mean())
-        return Absent(self._why_awaited(metric) or "the back-end gave no samples of it")
+        is_udp = self.run.flows.get(flow, {}).get("transport") == "udp"
+        why = self._why_awaited(metric) or (NO_CONNECTION if is_udp else None)
+        return Absent(why or "the back-end gave no samples of it")
 
     def _why_awaited(self, metric: Metric) -> str | None:
         """Why the back-end of this run does not supply a metric; None if it does."""

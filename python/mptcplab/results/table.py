@@ -18,10 +18,10 @@ Grouping = Literal["sum", "max", "min"]
 SUPPLIERS = ("sim", "kernel")
 
 # Why a back-end does not supply a metric, by back-end; one that is not named supplies it.
-ENGINE = {"sim": "it comes with the protocol engine"}
-UNTOLD = ENGINE | {"kernel": "the kernel does not tell it"}
-IN_CAPTURES = ENGINE | {"kernel": "the kernel does not tell it; it comes with the analysis of captures"}
 CAPTURE = dict.fromkeys(SUPPLIERS, "it comes with the analysis of captures")
+UNTOLD = {"kernel": "the kernel does not tell it"}
+IN_CAPTURES = CAPTURE | {"kernel": "the kernel does not tell it; it comes with the analysis of captures"}
+UNCOUNTED = UNTOLD | {"sim": "the engine does not count it yet"}
 LIVE = {"sim": "in virtual time nothing is late"}
 CONTROLLER = dict.fromkeys(SUPPLIERS, "it comes with the SDN controller")
 NESTED_RUNS = dict.fromkeys(SUPPLIERS, "it comes with further runs of the same scenario with other arms")
@@ -93,12 +93,12 @@ _FLOW = [
        grouped="max",
        papers="flow_completion_time_s; fct_s per flow; total_delivery_time_s; transfer_time_s"),
     _m("flow", "fct_cdf", "s", "distribution", "flow completion times of the flows of a group", papers="fct_cdf"),
-    _m("flow", "fct_no_handshake_s", "s", "derived", "last in-order byte - first byte sent", awaits=ENGINE, grouped="max"),
+    _m("flow", "fct_no_handshake_s", "s", "derived", "last in-order byte - first byte sent", grouped="max"),
     _m("flow", "fct_normalised", "", "derived", "fct_s / (bytes x 8 / ceiling_bps + smallest path RTT)"),
-    _m("flow", "connect_time_s", "s", "derived", "connection established - call of connect", awaits=ENGINE, grouped="max", papers="connect_time_s"),
-    _m("flow", "connection_established", "0/1", "derived", "whether the connection was established", awaits=ENGINE, grouped="min", papers="connection_established"),
+    _m("flow", "connect_time_s", "s", "derived", "connection established - call of connect", grouped="max", papers="connect_time_s"),
+    _m("flow", "connection_established", "0/1", "derived", "whether the connection was established", grouped="min", papers="connection_established"),
     _m("flow", "connection_survived", "0/1", "derived", "whether the connection was neither reset nor timed out before its data or the run ended",
-       awaits=ENGINE, grouped="min", papers="connection_survived"),
+       grouped="min", papers="connection_survived"),
     _m("flow", "jitter_s2", "s^2", "derived", "population variance of the times between deliveries of consecutive data units",
        papers="app_jitter(variance of data unit arrival time)"),
     _m("flow", "jitter_s", "s", "derived", "standard deviation of the times between deliveries of consecutive data units"),
@@ -118,18 +118,18 @@ _FLOW = [
     _m("flow", "n_reordering", "units", "derived", "largest n-reordering (RFC 4737 section 5.4); 3 would look like a loss to TCP", grouped="max"),
     _m("flow", "reorder_density", "", "distribution", "share of units by displacement (RFC 5236 section 4)", papers="reorder_density"),
     _m("flow", "out_of_order_bytes", "B", "gauge", "bytes that wait in the receiver's out-of-order queue", awaits=UNTOLD, grouped="sum"),
-    _m("flow", "retransmitted_bytes", "B", "counter", "payload bytes sent again on the subflow that lost them", awaits=ENGINE, grouped="sum", papers="retransmitted_bytes"),
-    _m("flow", "reinjected_bytes", "B", "counter", "payload bytes sent again, on another subflow or the same, because the connection lacked them", awaits=ENGINE, grouped="sum"),
+    _m("flow", "retransmitted_bytes", "B", "counter", "payload bytes sent again on the subflow that lost them", grouped="sum", papers="retransmitted_bytes"),
+    _m("flow", "reinjected_bytes", "B", "counter", "payload bytes sent again, on another subflow or the same, because the connection lacked them", grouped="sum"),
     _m("flow", "duplicate_bytes", "B", "counter", "payload bytes that arrived more than once", awaits=IN_CAPTURES, grouped="sum", papers="duplicate_bytes"),
-    _m("flow", "receive_window_bytes", "B", "gauge", "window that the receiver announces for the connection", awaits=ENGINE, grouped="sum"),
-    _m("flow", "redundancy_ratio", "", "derived", "payload bytes on the wire / unique bytes - 1; only of finite flows that ended", awaits=ENGINE),
-    _m("flow", "subflows_opened", "subflows", "counter", "subflows established since the start", awaits=ENGINE, grouped="sum", papers="subflow_count; tcp_subflows"),
-    _m("flow", "subflows_alive", "subflows", "gauge", "subflows established and neither closed nor stale", awaits=ENGINE, grouped="sum", papers="subflows_alive(t)"),
+    _m("flow", "receive_window_bytes", "B", "gauge", "window that the receiver announces for the connection", grouped="sum"),
+    _m("flow", "redundancy_ratio", "", "derived", "payload bytes on the wire / unique bytes - 1; only of finite flows that ended"),
+    _m("flow", "subflows_opened", "subflows", "counter", "subflows established since the start", grouped="sum", papers="subflow_count; tcp_subflows"),
+    _m("flow", "subflows_alive", "subflows", "gauge", "subflows established and neither closed nor stale", grouped="sum", papers="subflows_alive(t)"),
     _m("flow", "subflows_reused", "subflows", "derived",
-       f"{_REUSED}, of all outages", awaits=ENGINE, grouped="sum", papers="subflows_reused"),
+       f"{_REUSED}, of all outages", grouped="sum", papers="subflows_reused"),
     _m("flow", "subflows_recreated", "subflows", "derived",
-       "subflows opened after the first failure between two addresses that had had one before", awaits=ENGINE, grouped="sum"),
-    _m("flow", "load_balance", "", "derived", "smallest / largest number of payload bytes over the flow's subflows (1: even)", awaits=ENGINE, papers="load_balance_pct"),
+       "subflows opened after the first failure between two addresses that had had one before", grouped="sum"),
+    _m("flow", "load_balance", "", "derived", "smallest / largest number of payload bytes over the flow's subflows (1: even)", papers="load_balance_pct"),
     _m("flow", "aggregation_benefit", "", "derived",
        "(g - Cmax) / (sum C - Cmax) if g >= Cmax, else (g - Cmax) / Cmax; g goodput, C the payload ceilings of the single paths (Kaspar; Paasch et al.)"),
     _m("flow", "fair_share_ratio", "", "derived",
@@ -138,24 +138,24 @@ _FLOW = [
 ]  # fmt: skip
 
 _SUBFLOW = [
-    _m("subflow", "bytes_sent", "B", "counter", "payload bytes sent, without retransmissions", awaits=ENGINE, papers="bytes per subflow"),
-    _m("subflow", "bytes_received", "B", "counter", "payload bytes received, without duplicates", awaits=ENGINE),
-    _m("subflow", "throughput_bps", "bit/s", "series", "8 x first-time payload bytes per bin", awaits=ENGINE,
+    _m("subflow", "bytes_sent", "B", "counter", "payload bytes sent, without retransmissions", papers="bytes per subflow"),
+    _m("subflow", "bytes_received", "B", "counter", "payload bytes received, without duplicates"),
+    _m("subflow", "throughput_bps", "bit/s", "series", "8 x first-time payload bytes per bin",
        papers="per_subflow_throughput_mbps; per_subflow_throughput_mbps(t); throughput_mbps per interface (goodput); throughput_mbps per user and interface"),
-    _m("subflow", "share", "", "derived", "subflow's payload bytes / flow's payload bytes", awaits=ENGINE,
+    _m("subflow", "share", "", "derived", "subflow's payload bytes / flow's payload bytes",
        papers="share_eth(t); share_wifi(t); share_secondary; mptcp_share_on_bottleneck"),
-    _m("subflow", "cwnd_bytes", "B", "gauge", "congestion window", awaits=ENGINE, papers="cwnd(t)"),
-    _m("subflow", "ssthresh_bytes", "B", "gauge", "slow-start threshold", awaits=ENGINE),
-    _m("subflow", "srtt_s", "s", "gauge", "smoothed round-trip time (RFC 6298)", awaits=ENGINE),
-    _m("subflow", "retransmitted_bytes", "B", "counter", "payload bytes sent again", awaits=ENGINE),
-    _m("subflow", "rto_count", "timeouts", "counter", "retransmission timeouts (RFC 6298)", awaits=ENGINE,
+    _m("subflow", "cwnd_bytes", "B", "gauge", "congestion window", papers="cwnd(t)"),
+    _m("subflow", "ssthresh_bytes", "B", "gauge", "slow-start threshold"),
+    _m("subflow", "srtt_s", "s", "gauge", "smoothed round-trip time (RFC 6298)"),
+    _m("subflow", "retransmitted_bytes", "B", "counter", "payload bytes sent again"),
+    _m("subflow", "rto_count", "timeouts", "counter", "retransmission timeouts (RFC 6298)",
        papers="loss_recovery_kind(fast_recovery|slow_start)"),
-    _m("subflow", "alive", "0/1", "gauge", "whether it is established and not closed (mean: share of the time)", awaits=ENGINE),
-    _m("subflow", "backup", "0/1", "gauge", "whether it is a backup subflow (mean: share of the time)", awaits=ENGINE),
+    _m("subflow", "alive", "0/1", "gauge", "whether it is established and not closed (mean: share of the time)"),
+    _m("subflow", "backup", "0/1", "gauge", "whether it is a backup subflow (mean: share of the time)"),
     _m("subflow", "stale", "0/1", "gauge", "whether it is taken for failed (mean: share of the time)", awaits=UNTOLD),
-    _m("subflow", "opened_s", "s", "derived", "time at which it was established", awaits=ENGINE),
-    _m("subflow", "closed_s", "s", "derived", "time at which it was closed", awaits=ENGINE),
-    _m("subflow", "fast_recovery_count", "episodes", "counter", "episodes of fast recovery (RFC 6675)", awaits=UNTOLD),
+    _m("subflow", "opened_s", "s", "derived", "time at which it was established"),
+    _m("subflow", "closed_s", "s", "derived", "time at which it was closed"),
+    _m("subflow", "fast_recovery_count", "episodes", "counter", "episodes of fast recovery (RFC 6675)", awaits=UNCOUNTED),
     _m("subflow", "reordering_ratio", "", "derived", "packets that arrive below an earlier one / packets (RFC 4737)", awaits=IN_CAPTURES),
 ]  # fmt: skip
 
@@ -234,9 +234,9 @@ _EVENT = [
        papers="barrier_estimated_outage_ms; measured_outage_s(barrier)"),
     _m("event", "outage_measured_s", "s", "derived",
        "longest time between answers to probes that overlaps the outage, less the probes' interval; the worst probe", papers="probe_measured_outage_ms"),
-    _m("event", "subflows_reused", "subflows", "derived", f"{_REUSED}; all flows", awaits=ENGINE),
+    _m("event", "subflows_reused", "subflows", "derived", f"{_REUSED}; all flows"),
     _m("event", "subflows_recreated", "subflows", "derived",
-       "subflows opened after the event between two addresses that had had one before; each counts for the last failure on its path; all flows", awaits=ENGINE),
+       "subflows opened after the event between two addresses that had had one before; each counts for the last failure on its path; all flows"),
     _m("event", "redirect_latency_s", "s", "derived",
        "time from the failure until the subflows on other links carry half of what the failed ones carried, on top of their own", awaits=IN_CAPTURES,
        papers="redirect_latency_s"),
@@ -250,7 +250,7 @@ _RUN = [
     _m("run", "jain_index", "", "derived", "Jain's index over the goodputs of all flows; a connection is one flow, however many subflows it has", papers="jain_index"),
     _m("run", "flows_completed", "flows", "derived", "finite flows that delivered all their data"),
     _m("run", "duration_s", "s", "derived", "time at which the run ended: all flows done, or the duration asked for"),
-    _m("run", "connections", "connections", "derived", "MPTCP connections established", awaits=ENGINE, papers="mptcp_connections"),
+    _m("run", "connections", "connections", "derived", "MPTCP connections established", papers="mptcp_connections"),
     _m("run", "tokens", "tokens", "counter", "different connection tokens", awaits=CAPTURE, papers="tokens"),
     _m("run", "add_addr_seen", "options", "counter", "ADD_ADDR options on the wire (RFC 8684 section 3.4.1)", awaits=CAPTURE,
        papers="REMOVE_ADDR/ADD_ADDR seen; ADD_ADDR fields"),

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use mptcp::pm::{AddressPair, Constructor, FourTuple, Parameters, Role, by_name};
 use netlab::capabilities::Missing;
-use netlab::resolved::{Experiment, Flow, FlowEnd, Host, Interface, Path, Transport};
+use netlab::flows::{addresses_at, pairs, port_of_flow};
+use netlab::resolved::{Experiment, Flow, FlowEnd, Host, Transport};
 use netlab::time::Nanos;
 
 use super::messages::flag;
@@ -18,9 +19,6 @@ const BY_ENGINE_ONLY: &[&str] = &["binder", KERNEL_ENDPOINTS];
 
 /// Most endpoints of the in-kernel path manager in one namespace, and most further subflows of a connection.
 pub(super) const KERNEL_LIMIT: usize = 8;
-
-/// Listeners of flows: the port of the first; the others follow in the order of the experiment.
-const FIRST_PORT: u16 = 5001;
 
 /// A host that opens or accepts Multipath TCP.
 #[derive(Clone, Debug)]
@@ -181,7 +179,7 @@ fn plan_end(experiment: &Experiment, index: usize, flow: &Flow, end: FlowEnd) ->
         } else {
             Role::Acceptor
         },
-        port: FIRST_PORT.saturating_add(u16::try_from(index).unwrap_or(u16::MAX)),
+        port: port_of_flow(index).unwrap_or(u16::MAX),
         pairs: pairs(experiment, &flow.paths, end),
         policy: manager.and_then(|manager| policy(&manager.name)),
         parameters: Parameters {
@@ -194,41 +192,6 @@ fn plan_end(experiment: &Experiment, index: usize, flow: &Flow, end: FlowEnd) ->
 /// The policy of that name, if it can drive the kernel: what [`BY_ENGINE_ONLY`] names cannot.
 fn policy(name: &str) -> Option<Constructor> {
     by_name(name).filter(|_| !BY_ENGINE_ONLY.contains(&name))
-}
-
-/// The pairs of addresses that the paths route, as seen from one end. Several ways between the same two are one.
-fn pairs(experiment: &Experiment, paths: &[Path], end: FlowEnd) -> Vec<AddressPair> {
-    let mut pairs = Vec::new();
-    for path in paths {
-        let (near, far) = match end {
-            FlowEnd::From => (&path.local, &path.remote),
-            FlowEnd::To => (&path.remote, &path.local),
-        };
-        let (near, far) = (addresses(experiment, near), addresses(experiment, far));
-        for pair in near.iter().flat_map(|&local| {
-            let alike = far
-                .iter()
-                .filter(move |remote| remote.is_ipv4() == local.is_ipv4());
-            alike.map(move |&remote| AddressPair { local, remote })
-        }) {
-            if !pairs.contains(&pair) {
-                pairs.push(pair);
-            }
-        }
-    }
-    pairs
-}
-
-fn addresses(experiment: &Experiment, interface: &str) -> Vec<IpAddr> {
-    let interfaces = &experiment.interfaces;
-    let found = interfaces.iter().find(|one| one.id == interface);
-    found.map(addresses_at).unwrap_or_default()
-}
-
-fn addresses_at(interface: &Interface) -> Vec<IpAddr> {
-    let texts = [&interface.ipv4, &interface.ipv6].into_iter().flatten();
-    let addresses = texts.filter_map(|text| text.split('/').next()?.parse().ok());
-    addresses.collect()
 }
 
 fn addresses_of(experiment: &Experiment, host: &str) -> BTreeMap<String, Vec<IpAddr>> {
@@ -394,7 +357,7 @@ mod tests {
             id: id.to_owned(),
             role,
             peer: "peer".to_owned(),
-            port: FIRST_PORT,
+            port: 5001,
             pairs: pairs.collect(),
             policy: None,
             parameters: Parameters::default(),

@@ -5,7 +5,6 @@
 mod backup;
 mod mptcp_info;
 mod observation;
-mod places;
 mod state;
 mod tcp_info;
 mod tracker;
@@ -13,19 +12,20 @@ mod tracker;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use netlab::places::{Ends, Places};
 use netlab::resolved::Experiment;
+use netlab::summary::SubflowResult;
 use netlab::time::Nanos;
 
 use self::backup::Backups;
 use self::mptcp_info::MptcpReader;
 use self::observation::Observation;
-use self::places::Places;
 use self::tracker::Tracker;
 use crate::traffic::{FlowSocket, StreamEnd};
 use crate::{LiveError, NetworkNamespace};
 
 pub use self::observation::Fallback;
-pub use self::state::{ConnectionState, FlowTelemetry, SubflowResult, SubflowState};
+pub use self::state::{ConnectionState, FlowTelemetry, SubflowState};
 pub use self::tcp_info::TcpState;
 
 /// The shortest time between two questions which subflows are backup: they take longer than a look at a socket, and the answer changes seldom.
@@ -112,9 +112,23 @@ impl Telemetry {
         trackers
             .map(|(flow, tracker)| {
                 let states = tracker.all();
-                let results = states.iter().map(|state| self.places.result(flow, state));
+                let results = states.iter().map(|state| self.result(flow, state));
                 results.collect()
             })
             .collect()
+    }
+
+    fn result(&self, flow: usize, state: &SubflowState) -> SubflowResult {
+        let ends = Ends {
+            local: state.local,
+            remote: state.remote,
+        };
+        SubflowResult {
+            opened_ns: state.opened_ns.unwrap_or(0),
+            closed_ns: state.closed_ns,
+            bytes: state.bytes(),
+            retransmitted_bytes: state.retransmitted_bytes.unwrap_or(0),
+            ..SubflowResult::new(&self.places, flow, state.number, ends)
+        }
     }
 }

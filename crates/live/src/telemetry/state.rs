@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use netlab::time::Nanos;
-use serde::Serialize;
 
 use super::observation::Fallback;
 use super::tcp_info::TcpState;
@@ -190,31 +189,4 @@ fn known(metrics: &[&'static str], values: &[Option<f64>]) -> Vec<(&'static str,
     values
         .filter_map(|(metric, value)| Some((*metric, (*value)?)))
         .collect()
-}
-
-/// A subflow in the result of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SubflowResult {
-    /// Its number.
-    pub id: usize,
-    /// The data sender's address and port.
-    pub local: String,
-    /// The data receiver's address and port.
-    pub remote: String,
-    /// Id of the interface that has `local`.
-    pub interface: Option<String>,
-    /// Id of the interface that has `remote`.
-    pub remote_interface: Option<String>,
-    /// Id of the first link between them.
-    pub link: Option<String>,
-    /// The first sample in which it was established.
-    pub opened_ns: Nanos,
-    /// The last sample in which it was open, if it was closed before the end.
-    pub closed_ns: Option<Nanos>,
-    /// Payload that it carried in the direction of the flow's data.
-    pub bytes: u64,
-    /// Payload sent again on it.
-    pub retransmitted_bytes: u64,
-    /// Id of the host that opened it.
-    pub opened_by: String,
 }

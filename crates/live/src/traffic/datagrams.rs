@@ -5,11 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use netlab::pacing::Pace;
 use netlab::time::Nanos;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, sendto};
 
-use super::pacing::Pace;
 use super::record::{FlowRecord, Journal};
 use super::unit_header::{UNIT_HEADER_BYTES, UnitHeader};
 use super::worker::{Task, Turn, Wait};

@@ -4,7 +4,6 @@
 
 mod connection;
 mod datagrams;
-mod pacing;
 mod plan;
 mod probe;
 mod record;
@@ -30,6 +29,7 @@ use crate::{Clock, LiveError, NetworkNamespace};
 
 pub use self::plan::{port_of_flow, why_refused};
 pub use self::unit_header::UNIT_HEADER_BYTES;
+pub use netlab::flows::StreamEnd;
 
 /// Counters of a flow, both ends together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,15 +81,6 @@ pub struct ProbeAnswer {
     pub time_ns: Nanos,
     /// Time since the probe was sent.
     pub rtt_ns: Nanos,
-}
-
-/// Which end of a connection: that which sends the flow's data, or that which receives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamEnd {
-    /// Sends the data.
-    Sender,
-    /// Receives the data.
-    Receiver,
 }
 
 /// An end of a connection of a flow.

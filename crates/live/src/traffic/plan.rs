@@ -4,30 +4,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, mpsc};
 
+use netlab::flows::{
+    self, DataStream, Intervals, host_at, is_finite, other_end, start_of, stream_end,
+};
+use netlab::pacing::Pace;
 use netlab::resolved::{Application, Experiment, Flow, FlowEnd, Interface, Path, Transport};
-use netlab::rng::Generator;
 use netlab::samples::Unit;
 use netlab::time::Nanos;
 
+use super::ProbeAnswer;
 use super::connection::{Acceptor, End, Opener, Owner};
 use super::datagrams::{DatagramReceiver, DatagramSender};
-use super::pacing::Pace;
 use super::probe::{DatagramEcho, DatagramProbe, ProbeTimes, StreamEcho, StreamProbe};
 use super::record::{FlowRecord, ProbeRecord};
 use super::request_response::{Requester, Responder, Sizes};
-use super::short_flows::{Intervals, TransferStarter, accepted_end};
+use super::short_flows::{TransferStarter, accepted_end};
 use super::sockets::{
     Addresses, Registry, StreamKind, datagram_echo, datagram_receiver, datagram_sender, listener,
     stream_socket,
 };
-use super::stream::{Numbering, Shape, StreamReceiver, StreamSender};
+use super::stream::{Numbering, StreamReceiver, StreamSender};
 use super::unit_header::UNIT_HEADER_BYTES;
 use super::worker::{Group, Task};
-use super::{ProbeAnswer, StreamEnd};
 use crate::{LiveError, NetworkNamespace};
 
-/// The port of the first flow; the others follow, and then the probes of `measure`.
-const FIRST_PORT: usize = 5001;
 /// Payload of the probes that `measure` asks for; as in the simulator.
 const PROBE_BYTES: u32 = 64;
 /// Threads that send more often than this do not run before others: they could leave no time for them.
@@ -38,8 +38,8 @@ const SHORTEST_PUNCTUAL: Nanos = 100_000;
 /// # Errors
 /// There are more flows than ports.
 pub fn port_of_flow(index: usize) -> Result<u16, LiveError> {
-    u16::try_from(FIRST_PORT + index).map_err(|_| {
-        let most = usize::from(u16::MAX) - FIRST_PORT + 1;
+    flows::port_of_flow(index).ok_or_else(|| {
+        let most = flows::MOST_FLOWS;
         LiveError::Failed(format!(
             "flow or probe number {index} has no port: there are {most}"
         ))
@@ -55,32 +55,17 @@ pub fn why_refused(experiment: &Experiment, flow: &Flow) -> Option<String> {
         );
         (bytes < header_bytes).then_some(why)
     };
-    let not_zero =
-        |what: &str, value: u64| (value == 0).then(|| format!("{what} must be more than 0"));
-    let is_udp = flow.transport == Transport::Udp;
-    match flow.app {
+    flows::why_impossible(flow).or_else(|| match flow.app {
         Application::Cbr { size_bytes, .. } => too_small("a piece", size_bytes.into()),
         Application::Probe { size_bytes, .. } => too_small("a probe", size_bytes.into()),
-        Application::Iperf3 { .. } | Application::Command { .. } => None,
-        _ if is_udp => Some(format!("{} needs a stream: tcp or mptcp", flow.app.kind())),
-        Application::Bulk { .. } => too_small("a data unit", experiment.measure.unit_bytes),
-        Application::Streaming { bitrate_bps, .. } => not_zero("the bit rate", bitrate_bps)
-            .or_else(|| too_small("a data unit", experiment.measure.unit_bytes)),
-        Application::RequestResponse {
-            request_bytes,
-            response_bytes,
-            ..
-        } => not_zero("the size of a request", request_bytes)
-            .or_else(|| not_zero("the size of a response", response_bytes)),
-        Application::ShortFlows {
-            bytes,
-            every_ns,
-            poisson_mean_ns,
-        } => too_small("a transfer", bytes).or_else(|| {
-            let interval = every_ns.or(poisson_mean_ns).unwrap_or(0);
-            not_zero("the time between two transfers", interval)
-        }),
-    }
+        Application::Bulk { .. } | Application::Streaming { .. } => {
+            too_small("a data unit", experiment.measure.unit_bytes)
+        }
+        Application::ShortFlows { bytes, .. } => too_small("a transfer", bytes),
+        Application::RequestResponse { .. }
+        | Application::Iperf3 { .. }
+        | Application::Command { .. } => None,
+    })
 }
 
 /// Everything that a run's traffic consists of.
@@ -139,31 +124,12 @@ impl Plan {
     }
 }
 
-/// Whether a flow ends by itself.
-fn is_finite(app: &Application) -> bool {
-    match app {
-        Application::Bulk { bytes, duration_ns } => bytes.is_some() || duration_ns.is_some(),
-        Application::RequestResponse {
-            count, duration_ns, ..
-        } => count.is_some() || duration_ns.is_some(),
-        Application::Cbr { duration_ns, .. } | Application::Probe { duration_ns, .. } => {
-            duration_ns.is_some()
-        }
-        Application::ShortFlows { .. }
-        | Application::Streaming { .. }
-        | Application::Iperf3 { .. }
-        | Application::Command { .. } => false,
-    }
-}
-
 impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
     fn add_flow(&mut self, index: usize, flow: &Flow) -> Result<(), LiveError> {
         if let Some(why) = why_refused(self.experiment, flow) {
             return Err(LiveError::Failed(format!("flows.{}: {why}", flow.id)));
         }
-        let later = Generator::new(self.seed, &format!("start/{}", flow.id))
-            .below(self.experiment.vary.start_ns);
-        let start = flow.start_ns + later;
+        let start = start_of(self.experiment, flow, self.seed);
         let units = self.units.clone();
         let record = FlowRecord::new(index, start, is_finite(&flow.app), units);
         let record = Arc::new(record);
@@ -216,7 +182,7 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         };
         let addresses = self.datagram_ends(&flow.paths[0], port_of_flow(index)?)?;
         let rtt_ns = flow.paths[0].rtt_ns;
-        let pace = cbr_pace(rate_bps, size_bytes);
+        let pace = Pace::constant(rate_bps, size_bytes);
         let count = duration_ns.map(|duration| pace.within(duration));
         let sending = Arc::clone(&record);
         let sender: MakeTask = Box::new(move || {
@@ -250,10 +216,7 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
             app: flow.app.clone(),
             record,
         };
-        let (opener, acceptor) = match flow.opened_by {
-            FlowEnd::From => (FlowEnd::From, FlowEnd::To),
-            FlowEnd::To => (FlowEnd::To, FlowEnd::From),
-        };
+        let (opener, acceptor) = (flow.opened_by, other_end(flow.opened_by));
         let (local, remote) = self.addresses_of(&flow.paths[0])?;
         let (source, target) = match opener {
             FlowEnd::From => (local, remote),
@@ -320,7 +283,7 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
     ) -> MakeTask {
         let kind = self.kind(flow, side);
         let owner = self.owner(index, flow, side);
-        let intervals = intervals(&flow.app, self.seed, &flow.id);
+        let intervals = Intervals::of(flow, self.seed);
         Box::new(move || {
             let record = Arc::clone(&ends.record);
             let at = record.scheduled_start();
@@ -437,47 +400,6 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
 
 type MakeTask = Box<dyn FnOnce() -> Result<Box<dyn Task>, LiveError> + Send>;
 
-fn host_at(flow: &Flow, side: FlowEnd) -> &str {
-    match side {
-        FlowEnd::From => &flow.from,
-        FlowEnd::To => &flow.to,
-    }
-}
-
-/// Which end of a flow sends its data. The data of requests and responses are the responses: they go to `from`.
-fn stream_end(app: &Application, side: FlowEnd) -> StreamEnd {
-    let asks = matches!(app, Application::RequestResponse { .. });
-    match (side, asks) {
-        (FlowEnd::From, false) | (FlowEnd::To, true) => StreamEnd::Sender,
-        (FlowEnd::To, false) | (FlowEnd::From, true) => StreamEnd::Receiver,
-    }
-}
-
-fn cbr_pace(rate_bps: u64, size_bytes: u32) -> Pace {
-    Pace {
-        piece_bytes: size_bytes.into(),
-        rate_bps,
-        ahead: 0,
-    }
-}
-
-fn intervals(app: &Application, seed: u64, flow: &str) -> Option<Intervals> {
-    match *app {
-        Application::ShortFlows {
-            every_ns: Some(every),
-            ..
-        } => Some(Intervals::Fixed(every)),
-        Application::ShortFlows {
-            poisson_mean_ns: Some(mean),
-            ..
-        } => Some(Intervals::Poisson {
-            mean,
-            generator: Generator::new(seed, &format!("short_flows/{flow}")),
-        }),
-        _ => None,
-    }
-}
-
 /// The two ends of a probe over UDP.
 fn datagram_probe(
     addresses: Addresses,
@@ -529,42 +451,10 @@ impl StreamFlow {
     fn end(&self, side: FlowEnd) -> Box<dyn End> {
         let flow = Arc::clone(&self.record);
         let start = flow.scheduled_start();
+        if let Some(data) = DataStream::of(&self.app, self.unit_bytes) {
+            return stream(flow, side, data);
+        }
         match self.app {
-            Application::Bulk { bytes, duration_ns } => {
-                let shape = Shape {
-                    unit_bytes: self.unit_bytes,
-                    bytes,
-                };
-                stream(flow, side, shape, duration_ns, None)
-            }
-            Application::Cbr {
-                rate_bps,
-                size_bytes,
-                duration_ns,
-            } => {
-                let pace = cbr_pace(rate_bps, size_bytes);
-                let shape = Shape {
-                    unit_bytes: size_bytes.into(),
-                    bytes: duration_ns
-                        .map(|duration| pace.within(duration).saturating_mul(size_bytes.into())),
-                };
-                stream(flow, side, shape, None, Some(pace))
-            }
-            Application::Streaming {
-                bitrate_bps,
-                startup_ns,
-            } => {
-                let shape = Shape {
-                    unit_bytes: self.unit_bytes,
-                    bytes: None,
-                };
-                let pace = Pace {
-                    piece_bytes: self.unit_bytes,
-                    rate_bps: bitrate_bps,
-                    ahead: startup_ns,
-                };
-                stream(flow, side, shape, None, Some(pace))
-            }
             Application::RequestResponse {
                 request_bytes,
                 response_bytes,
@@ -598,22 +488,14 @@ impl StreamFlow {
                     _ => Box::new(StreamEcho::new(flow, size_bytes)),
                 }
             }
-            Application::ShortFlows { .. }
-            | Application::Iperf3 { .. }
-            | Application::Command { .. } => unreachable!("they have no such connection"),
+            _ => unreachable!("a stream of data, or nothing that has such a connection"),
         }
     }
 }
 
-fn stream(
-    flow: Arc<FlowRecord>,
-    side: FlowEnd,
-    shape: Shape,
-    duration: Option<Nanos>,
-    pace: Option<Pace>,
-) -> Box<dyn End> {
+fn stream(flow: Arc<FlowRecord>, side: FlowEnd, data: DataStream) -> Box<dyn End> {
     match side {
-        FlowEnd::From => Box::new(StreamSender::new(flow, shape, duration, pace)),
-        FlowEnd::To => Box::new(StreamReceiver::new(flow, shape, Numbering::InOrder)),
+        FlowEnd::From => Box::new(StreamSender::new(flow, data)),
+        FlowEnd::To => Box::new(StreamReceiver::new(flow, data.shape, Numbering::InOrder)),
     }
 }

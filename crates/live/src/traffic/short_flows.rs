@@ -6,7 +6,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use netlab::rng::Generator;
+use netlab::flows::Intervals;
 use netlab::time::Nanos;
 
 use super::StreamEnd;
@@ -19,21 +19,6 @@ use super::worker::{Task, Turn, Wait};
 
 /// Transfers opened before other tasks of the thread have their turn.
 const TRANSFERS_PER_TURN: usize = 64;
-
-/// Times between starts.
-pub(super) enum Intervals {
-    Fixed(Nanos),
-    Poisson { mean: Nanos, generator: Generator },
-}
-
-impl Intervals {
-    fn next(&mut self) -> Nanos {
-        match self {
-            Self::Fixed(every) => *every,
-            Self::Poisson { mean, generator } => generator.exponential(*mean),
-        }
-    }
-}
 
 /// Tells a flow about one of its transfers.
 struct TransferJournal {
@@ -129,7 +114,7 @@ impl Task for TransferStarter {
             }
             self.start(turn);
             self.started += 1;
-            self.next_at = self.next_at.saturating_add(self.intervals.next());
+            self.next_at = self.next_at.saturating_add(self.intervals.draw());
         }
         Some(Wait::until(self.next_at))
     }

@@ -4,11 +4,11 @@ use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use netlab::flows::{DataStream, Shape};
 use netlab::time::Nanos;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg, shutdown};
 
 use super::connection::{End, Progress, progress};
-use super::pacing::Pace;
 use super::record::{FlowRecord, Journal};
 use super::unit_header::{UNIT_HEADER_BYTES, UnitHeader};
 use super::worker::Wait;
@@ -24,30 +24,10 @@ const CALLS_PER_TURN: usize = 16;
 /// What units carry besides their headers.
 pub(super) static PATTERN: [u8; BYTES_PER_CALL as usize] = [b'm'; BYTES_PER_CALL as usize];
 
-/// How a stream is cut, and how much of it there is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
-    /// Bytes of a unit; the last one may be shorter.
-    pub(super) unit_bytes: u64,
-    /// Bytes in all; `None` is without end.
-    pub(super) bytes: Option<u64>,
-}
-
-impl Shape {
-    /// Where a unit that begins at `begin` ends.
-    fn end_of_unit(self, begin: u64) -> u64 {
-        let end = begin.saturating_add(self.unit_bytes);
-        self.bytes.map_or(end, |bytes| end.min(bytes))
-    }
-}
-
 /// Sends a stream.
 pub(super) struct StreamSender {
     flow: Arc<FlowRecord>,
-    shape: Shape,
-    /// How long after the flow's start it hands data over.
-    duration: Option<Nanos>,
-    pace: Option<Pace>,
+    data: DataStream,
     /// The header of a stream that is one unit and was begun elsewhere.
     given: Option<UnitHeader>,
     sent: u64,
@@ -59,17 +39,10 @@ pub(super) struct StreamSender {
 }
 
 impl StreamSender {
-    pub(super) fn new(
-        flow: Arc<FlowRecord>,
-        shape: Shape,
-        duration: Option<Nanos>,
-        pace: Option<Pace>,
-    ) -> Self {
+    pub(super) fn new(flow: Arc<FlowRecord>, data: DataStream) -> Self {
         Self {
             flow,
-            shape,
-            duration,
-            pace,
+            data,
             given: None,
             sent: 0,
             header: [0; UNIT_HEADER_BYTES],
@@ -85,42 +58,36 @@ impl StreamSender {
         header: UnitHeader,
         closes: bool,
     ) -> Self {
-        let shape = Shape {
-            unit_bytes: bytes,
-            bytes: Some(bytes),
-        };
         Self {
             given: Some(header),
             closes,
-            ..Self::new(flow, shape, None, None)
+            ..Self::new(flow, DataStream::of_one_unit(bytes))
         }
     }
 
     fn deadline(&self) -> Option<Nanos> {
-        let duration = self.duration?;
+        let duration = self.data.duration?;
         Some(self.flow.start().saturating_add(duration))
     }
 
     /// How far the stream may be sent by now.
     fn released(&self, now: Nanos) -> u64 {
-        let end = self.shape.bytes.unwrap_or(u64::MAX);
-        match self.pace {
-            Some(pace) => {
-                let due = pace.due_by(now.saturating_sub(self.flow.start()));
-                due.saturating_mul(pace.piece_bytes).min(end)
-            }
-            None => end,
-        }
+        let after_start = now.saturating_sub(self.flow.start());
+        self.data.released(after_start)
     }
 
     fn is_complete(&self, now: Nanos) -> bool {
-        let has_all = self.shape.bytes.is_some_and(|bytes| self.sent >= bytes);
+        let has_all = self
+            .data
+            .shape
+            .bytes
+            .is_some_and(|bytes| self.sent >= bytes);
         has_all || self.deadline().is_some_and(|deadline| now >= deadline)
     }
 
     /// Until the next piece is due.
     fn wait_for_release(&self) -> Wait {
-        let due = self.pace.map_or(0, |pace| {
+        let due = self.data.pace.map_or(0, |pace| {
             pace.due(self.sent / pace.piece_bytes)
                 .saturating_add(self.flow.start())
         });
@@ -135,7 +102,7 @@ impl StreamSender {
         released: u64,
         now: Nanos,
     ) -> rustix::io::Result<usize> {
-        let unit_bytes = self.shape.unit_bytes;
+        let unit_bytes = self.data.shape.unit_bytes;
         let first = self.sent / unit_bytes;
         let end = released
             .min(self.sent + BYTES_PER_CALL)
@@ -145,7 +112,7 @@ impl StreamSender {
         for (number, header) in (first..).zip(&headers) {
             let begin = number * unit_bytes;
             let from = self.sent.saturating_sub(begin) as usize;
-            let to = (end.min(self.shape.end_of_unit(begin)) - begin) as usize;
+            let to = (end.min(self.data.shape.end_of_unit(begin)) - begin) as usize;
             if from < UNIT_HEADER_BYTES {
                 slices.push(IoSlice::new(&header[from..to.min(UNIT_HEADER_BYTES)]));
             }
@@ -179,7 +146,7 @@ impl StreamSender {
             .to_bytes(),
         };
         let mut headers: Vec<_> = (first..=last).map(header).collect();
-        if !self.sent.is_multiple_of(self.shape.unit_bytes) {
+        if !self.sent.is_multiple_of(self.data.shape.unit_bytes) {
             headers[0] = self.header;
         }
         headers
@@ -335,10 +302,7 @@ impl StreamReceiver {
         numbering: Numbering,
         closes: bool,
     ) -> Self {
-        let shape = Shape {
-            unit_bytes: bytes,
-            bytes: Some(bytes),
-        };
+        let shape = Shape::of_one_unit(bytes);
         Self {
             closes,
             ..Self::new(flow, shape, numbering)

@@ -1,21 +1,23 @@
 //! What the simulator can do, and why not what it cannot.
 
-use crate::capabilities::Capability;
+use std::borrow::Cow;
 
-const NEEDS_ENGINE: &str = "arrives with the protocol engine";
+use crate::capabilities::Capability;
+use crate::registry::Registry;
+
 const NEEDS_KERNEL: &str =
     "runs programs, which need a real kernel: use the kernel or userspace back-end";
 
 const TABLE: &[Capability] = &[
     Capability::has("transport udp"),
-    Capability::lacks("transport tcp", NEEDS_ENGINE),
-    Capability::lacks("transport mptcp", NEEDS_ENGINE),
+    Capability::has("transport tcp"),
+    Capability::has("transport mptcp"),
     Capability::has("app cbr"),
     Capability::has("app probe"),
-    Capability::lacks("app bulk", NEEDS_ENGINE),
-    Capability::lacks("app request_response", NEEDS_ENGINE),
-    Capability::lacks("app short_flows", NEEDS_ENGINE),
-    Capability::lacks("app streaming", NEEDS_ENGINE),
+    Capability::has("app bulk"),
+    Capability::has("app request_response"),
+    Capability::has("app short_flows"),
+    Capability::has("app streaming"),
     Capability::lacks("app iperf3", NEEDS_KERNEL),
     Capability::lacks("app command", NEEDS_KERNEL),
     Capability::has("action interface_down"),
@@ -25,7 +27,7 @@ const TABLE: &[Capability] = &[
     Capability::has("action set_link"),
     Capability::has("action address_add"),
     Capability::has("action address_remove"),
-    Capability::lacks("action set_backup", NEEDS_ENGINE),
+    Capability::has("action set_backup"),
     Capability::lacks("action exec", NEEDS_KERNEL),
     Capability::has("queue drop_tail"),
     Capability::has("queue codel"),
@@ -37,7 +39,7 @@ const TABLE: &[Capability] = &[
     Capability::has("loss list"),
     Capability::has("trace"),
     Capability::has("medium"),
-    Capability::lacks("captures", "the simulator does not write capture files yet"),
+    Capability::has("captures"),
     Capability::has("stack backend"),
     Capability::lacks(
         "stack kernel",
@@ -47,15 +49,21 @@ const TABLE: &[Capability] = &[
         "stack userspace",
         "our stack in real time needs the userspace back-end",
     ),
-    Capability::lacks("one_at_a_time", NEEDS_ENGINE),
+    Capability::has("one_at_a_time"),
+    Capability::has("behaviour mainline"),
+    Capability::has("behaviour oot"),
     Capability::has("first_hop network"),
     Capability::lacks(
         "first_hop host",
-        "back-pressure on a sender's stack arrives with the protocol engine",
+        "a sender's stack feels nothing of the queue of its first link",
     ),
 ];
 
-/// All that a description can ask for.
-pub fn capabilities() -> &'static [Capability] {
-    TABLE
+/// All that a description can ask for, with these algorithms.
+pub fn capabilities(registry: &Registry) -> Vec<Capability> {
+    let algorithms = registry.names().map(|(kind, name)| Capability {
+        feature: Cow::Owned(format!("{kind} {name}")),
+        missing_because: None,
+    });
+    TABLE.iter().cloned().chain(algorithms).collect()
 }

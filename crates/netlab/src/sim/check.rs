@@ -3,14 +3,31 @@
 use super::capabilities::capabilities;
 use super::packet::UDP_HEADER_BYTES;
 use crate::capabilities::{Capabilities, Missing};
-use crate::resolved::{Application, Experiment, Flow, Path, Transport};
+use crate::flows::{MOST_FLOWS, path_mtu_bytes, port_of_flow, why_impossible};
+use crate::registry::Registry;
+use crate::resolved::{Application, Experiment, Flow, Transport};
 
 /// Everything in a valid experiment that the simulator cannot do; empty if it can run it.
-pub fn check(experiment: &Experiment) -> Vec<Missing> {
-    let mut missing = Capabilities::new(capabilities()).check(experiment);
-    let flows = experiment.flows.iter();
-    missing.extend(flows.filter_map(|flow| check_size(experiment, flow)));
+pub fn check(experiment: &Experiment, registry: &Registry) -> Vec<Missing> {
+    let mut missing = Capabilities::new(&capabilities(registry)).check(experiment);
+    for flow in &experiment.flows {
+        missing.extend(why_impossible(flow).map(|why| Missing {
+            feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),
+            why,
+        }));
+        missing.extend(check_size(experiment, flow));
+    }
+    missing.extend(check_ports(experiment));
     missing
+}
+
+/// Flows that are not UDP are told apart by the ports at which they are accepted.
+fn check_ports(experiment: &Experiment) -> Option<Missing> {
+    let last = experiment.flows.len().checked_sub(1)?;
+    port_of_flow(last).is_none().then(|| Missing {
+        feature: format!("{} flows", experiment.flows.len()),
+        why: format!("each has a port of its own, and there are {MOST_FLOWS}"),
+    })
 }
 
 /// A datagram is one packet: it must fit the smallest MTU of its path.
@@ -30,13 +47,4 @@ fn check_size(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
             "with {UDP_HEADER_BYTES} bytes of headers it exceeds the path's MTU of {mtu_bytes} bytes, and the simulator does not fragment"
         ),
     })
-}
-
-fn path_mtu_bytes(experiment: &Experiment, path: &Path) -> Option<u32> {
-    let is_on_path = |link: &String| path.hops.iter().any(|hop| hop.link == *link);
-    let interfaces = experiment
-        .interfaces
-        .iter()
-        .filter(|interface| is_on_path(&interface.link));
-    interfaces.map(|interface| interface.mtu_bytes).min()
 }

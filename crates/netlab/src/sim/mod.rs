@@ -3,21 +3,24 @@
 //! A run covers the instants from 0 up to, and not including, its duration. Its trace depends on the experiment, the seed and
 //! what is injected when; not on the event queue, the sampling interval, or the steps in which it is advanced.
 
-mod apps;
 mod capabilities;
+mod captures;
 mod check;
+mod datagrams;
 mod event_queue;
+mod flows;
+mod hosts;
 mod network;
 mod packet;
 mod sampling;
-mod setup;
 mod simulation;
 mod summary;
 mod trace_hash;
 
 pub use capabilities::capabilities;
+pub use captures::CapturesError;
 pub use check::check;
 pub use event_queue::QueueKind;
 pub use sampling::Latest;
 pub use simulation::{Simulation, SimulationError};
-pub use summary::{FlowSummary, Summary};
+pub use summary::Summary;

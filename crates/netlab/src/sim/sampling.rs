@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::apps::App;
+use super::flows::Flows;
+use super::hosts::{FlowRecord, STREAM_METRICS, SUBFLOW_METRICS};
 use super::network::Network;
 use crate::links::LinkState;
 use crate::resolved::{Experiment, HopDirection};
@@ -13,7 +14,7 @@ use crate::time::{NANOS_PER_SECOND, Nanos};
 /// The values of the last samples: entity, metric, value.
 pub type Latest = BTreeMap<String, BTreeMap<&'static str, f64>>;
 
-/// Something that metrics belong to; the number is its index in its list.
+/// Something that metrics belong to from the start; the number is its index in its list.
 #[derive(Clone, Copy, Debug)]
 enum Subject {
     Flow(usize),
@@ -22,127 +23,147 @@ enum Subject {
     Probe(usize),
 }
 
-const FLOW_METRICS: [&str; 5] = [
-    "bytes_sent",
-    "bytes_received",
-    "bytes_in_order",
-    "packets_sent",
-    "packets_received",
-];
-const LINK_METRICS: [&str; 11] = LinkState::METRICS;
-const INTERFACE_METRICS: [&str; 5] = [
-    "up",
-    "sent_packets",
-    "received_packets",
-    "dropped_interface_down",
-    "dropped_no_address",
-];
-const PROBE_METRICS: [&str; 2] = ["sent", "answered"];
-const RTT_METRIC: &str = "rtt_s";
+/// Metrics that are recorded together.
+#[derive(Clone, Copy, Debug)]
+enum Group {
+    /// Of flows over UDP.
+    Datagrams,
+    /// Of all other flows: their payload, then [`STREAM_METRICS`].
+    Payload,
+    Stream,
+    Subflow,
+    Link,
+    Interface,
+    Probe,
+    Rtt,
+}
 
-impl Subject {
+impl Group {
+    const ALL: [Self; 8] = [
+        Self::Datagrams,
+        Self::Payload,
+        Self::Stream,
+        Self::Subflow,
+        Self::Link,
+        Self::Interface,
+        Self::Probe,
+        Self::Rtt,
+    ];
+
     fn metrics(self) -> &'static [&'static str] {
         match self {
-            Self::Flow(_) => &FLOW_METRICS,
-            Self::LinkDirection(_) => &LINK_METRICS,
-            Self::Interface(_) => &INTERFACE_METRICS,
-            Self::Probe(_) => &PROBE_METRICS,
-        }
-    }
-
-    /// The values of its metrics, in their order.
-    fn values(self, network: &Network, apps: &[App], into: &mut Vec<f64>) {
-        match self {
-            Self::Flow(index) => flow_values(&apps[index], into),
-            Self::LinkDirection(index) => into.extend(network.link_state(index).values()),
-            Self::Interface(index) => {
-                let interface = &network.interfaces()[index];
-                into.push(if interface.is_up() { 1.0 } else { 0.0 });
-                let counters = [
-                    interface.sent,
-                    interface.received,
-                    interface.dropped_interface_down,
-                    interface.dropped_no_address,
-                ];
-                extend(into, &counters);
-            }
-            Self::Probe(index) => {
-                let answered = apps[index].probe().map_or(0, |probe| probe.answered());
-                extend(into, &[apps[index].counters().packets_sent, answered]);
-            }
+            Self::Datagrams => &[
+                "bytes_sent",
+                "bytes_received",
+                "bytes_in_order",
+                "packets_sent",
+                "packets_received",
+            ],
+            Self::Payload => &["bytes_sent", "bytes_received", "bytes_in_order"],
+            Self::Stream => &STREAM_METRICS,
+            Self::Subflow => &SUBFLOW_METRICS,
+            Self::Link => &LinkState::METRICS,
+            Self::Interface => &[
+                "up",
+                "sent_packets",
+                "received_packets",
+                "dropped_interface_down",
+                "dropped_no_address",
+                "dropped_no_route",
+            ],
+            Self::Probe => &["sent", "answered"],
+            Self::Rtt => &["rtt_s"],
         }
     }
 }
 
-fn extend(into: &mut Vec<f64>, counters: &[u64]) {
-    into.extend(counters.iter().map(|counter| *counter as f64));
+/// The metrics of all groups, each once, and the places of each group's in that list.
+struct Metrics {
+    names: Vec<&'static str>,
+    places: [Vec<usize>; Group::ALL.len()],
 }
 
-fn flow_values(app: &App, into: &mut Vec<f64>) {
-    let counters = app.counters();
-    // The network never duplicates, and a datagram waits for no other.
-    let in_order = counters.bytes_received;
-    let values = [
-        counters.bytes_sent,
-        counters.bytes_received,
-        in_order,
-        counters.packets_sent,
-        counters.packets_received,
-    ];
-    extend(into, &values);
+impl Metrics {
+    fn new() -> Self {
+        let mut names: Vec<&'static str> = Vec::new();
+        let places = Group::ALL.map(|group| {
+            let place = |name: &&'static str| {
+                let known = names.iter().position(|other| other == name);
+                known.unwrap_or_else(|| {
+                    names.push(name);
+                    names.len() - 1
+                })
+            };
+            group.metrics().iter().map(place).collect()
+        });
+        Self { names, places }
+    }
 }
 
 /// Writes the sample table.
 pub(super) struct Sampler {
     table: SampleTable,
-    /// Names, in the order of `subjects`.
+    metrics: Metrics,
+    /// Names of all entities, by their places in the table.
     entities: Vec<String>,
+    /// Those that were there from the start, in that order.
     subjects: Vec<Subject>,
-    metrics: Vec<&'static str>,
-    /// By application: its place among the subjects as a probe.
-    probe_subjects: Vec<Option<usize>>,
+    /// By flow: the places of its subflows.
+    subflows: Vec<Vec<usize>>,
+    /// By flow: how many of its first subflows have nothing more to tell.
+    silent: Vec<usize>,
+    /// By flow: its place as a probe.
+    probe_of_flow: Vec<Option<usize>>,
+    /// By datagram application: its place as a probe.
+    probe_of_app: Vec<Option<usize>>,
     every: Nanos,
     last: Option<Nanos>,
-    latest: Vec<f64>,
-    latest_rtt: Vec<Option<f64>>,
+    /// Entity, metric and value of the last sample.
+    rows: Vec<(usize, usize, f64)>,
+    /// The last round-trip time of a probe, by its place.
+    rtts: BTreeMap<usize, f64>,
 }
 
 impl Sampler {
-    /// Creates the table. `probes` are the names of applications that are probes, by application.
+    /// Creates the table of an experiment with these flows.
     ///
     /// # Errors
     /// The file cannot be written.
     pub(super) fn create(
         directory: &Path,
         experiment: &Experiment,
-        probes: &[Option<String>],
+        flows: &Flows,
     ) -> Result<Self, TableError> {
         let (subjects, entities): (Vec<_>, Vec<_>) =
-            subjects(experiment, probes).into_iter().unzip();
-        let kinds: [&[&str]; 5] = [
-            &FLOW_METRICS,
-            &LINK_METRICS,
-            &INTERFACE_METRICS,
-            &PROBE_METRICS,
-            &[RTT_METRIC],
-        ];
-        let metrics = kinds.concat();
-        let mut probe_subjects = vec![None; probes.len()];
+            subjects(experiment, flows).into_iter().unzip();
+        let metrics = Metrics::new();
+        let mut probe_of_flow = vec![None; experiment.flows.len()];
+        let mut probe_of_app = vec![None; flows.apps().len()];
         for (place, subject) in subjects.iter().enumerate() {
-            if let Subject::Probe(app) = subject {
-                probe_subjects[*app] = Some(place);
+            if let Subject::Probe(probe) = subject {
+                let probe = &flows.probes()[*probe];
+                if let Some(flow) = probe.flow {
+                    probe_of_flow[flow] = Some(place);
+                }
+                if let Some(app) = probe.app {
+                    probe_of_app[app] = Some(place);
+                }
             }
         }
+        let count = experiment.flows.len();
         Ok(Self {
-            table: SampleTable::create(directory, &entities, &metrics)?,
+            table: SampleTable::create(directory, &entities, &metrics.names)?,
+            probe_of_flow,
+            probe_of_app,
+            metrics,
             entities,
             subjects,
-            metrics,
-            latest_rtt: vec![None; probe_subjects.len()],
-            probe_subjects,
+            subflows: vec![Vec::new(); count],
+            silent: vec![0; count],
             every: experiment.measure.every_ns,
             last: None,
-            latest: Vec::new(),
+            rows: Vec::new(),
+            rtts: BTreeMap::new(),
         })
     }
 
@@ -165,58 +186,149 @@ impl Sampler {
         &mut self,
         now: Nanos,
         network: &mut Network,
-        apps: &[App],
+        flows: &mut Flows,
     ) -> Result<(), TableError> {
         network.advance(now);
+        flows.observe();
         self.last = Some(now);
-        self.latest.clear();
-        for (place, subject) in self.subjects.iter().enumerate() {
-            let first = self.latest.len();
-            subject.values(network, apps, &mut self.latest);
-            let metric = first_metric(*subject);
-            for (offset, value) in self.latest[first..].iter().enumerate() {
-                self.table.push(now, place, metric + offset, *value)?;
+        self.rows.clear();
+        for place in 0..self.subjects.len() {
+            self.note_subject(place, network, flows);
+        }
+        for flow in 0..self.subflows.len() {
+            if let Some(record) = flows.record(flow) {
+                self.note_subflows(flow, record);
             }
         }
-        for (rtt, app) in self.latest_rtt.iter_mut().zip(apps) {
-            *rtt = app.probe().and_then(|probe| probe.last_rtt()).map(seconds);
+        for (entity, metric, value) in &self.rows {
+            self.table.push(now, *entity, *metric, *value)?;
         }
         Ok(())
     }
 
-    /// Adds the round-trip time of a probe that was answered now.
+    fn note_subject(&mut self, place: usize, network: &Network, flows: &Flows) {
+        match self.subjects[place] {
+            Subject::Flow(flow) => self.note_flow(place, flow, flows),
+            Subject::LinkDirection(index) => {
+                let state = network.link_state(index);
+                self.note(place, Group::Link, state.values());
+            }
+            Subject::Interface(index) => {
+                let interface = &network.interfaces()[index];
+                let counters = [
+                    u64::from(interface.is_up()),
+                    interface.sent,
+                    interface.received,
+                    interface.dropped_interface_down,
+                    interface.dropped_no_address,
+                    interface.dropped_no_route,
+                ];
+                self.note(place, Group::Interface, reals(counters));
+            }
+            Subject::Probe(probe) => {
+                let counters = flows.probe_counters(probe);
+                self.note(place, Group::Probe, reals(counters));
+            }
+        }
+    }
+
+    fn note_flow(&mut self, place: usize, flow: usize, flows: &Flows) {
+        if let Some(record) = flows.record(flow) {
+            // What an application has received it has read in order.
+            let payload = [
+                record.bytes_sent,
+                record.bytes_received,
+                record.bytes_received,
+            ];
+            self.note(place, Group::Payload, reals(payload));
+            self.note(place, Group::Stream, record.values());
+        } else if let Some(app) = flows.app_of(flow) {
+            let counters = app.counters();
+            // The network never duplicates, and a datagram waits for no other.
+            let values = [
+                counters.bytes_sent,
+                counters.bytes_received,
+                counters.bytes_received,
+                counters.packets_sent,
+                counters.packets_received,
+            ];
+            self.note(place, Group::Datagrams, reals(values));
+        }
+    }
+
+    /// The subflows of a flow; those that were closed before the last sample are not told again.
+    fn note_subflows(&mut self, flow: usize, record: &FlowRecord) {
+        let known = self.subflows[flow].len();
+        let name = &self.entities[flow];
+        let names =
+            (known..record.subflows.count()).map(|number| format!("{name}.subflows.{number}"));
+        for name in names.collect::<Vec<_>>() {
+            self.subflows[flow].push(self.table.add_entity(&name));
+            self.entities.push(name);
+        }
+        let first = self.silent[flow];
+        for (number, subflow) in record.subflows.iter().enumerate().skip(first) {
+            let place = self.subflows[flow][number];
+            let places = &self.metrics.places[Group::Subflow as usize];
+            let values = places.iter().zip(subflow.values());
+            let known = values.filter_map(|(metric, value)| Some((place, *metric, value?)));
+            self.rows.extend(known);
+        }
+        let subflows = record.subflows.iter().skip(first);
+        self.silent[flow] += subflows.take_while(|subflow| !subflow.is_open()).count();
+    }
+
+    fn note(&mut self, entity: usize, group: Group, values: impl IntoIterator<Item = f64>) {
+        let places = &self.metrics.places[group as usize];
+        let values = places.iter().zip(values);
+        self.rows
+            .extend(values.map(|(metric, value)| (entity, *metric, value)));
+    }
+
+    /// Adds the round-trip time of a probe over UDP that was answered now.
     ///
     /// # Errors
     /// The table cannot be written.
-    pub(super) fn note_rtt(
+    pub(super) fn note_app_rtt(
         &mut self,
         now: Nanos,
         app: usize,
         rtt: Nanos,
     ) -> Result<(), TableError> {
-        match self.probe_subjects[app] {
-            Some(place) => self
-                .table
-                .push(now, place, self.metrics.len() - 1, seconds(rtt)),
-            None => Ok(()),
-        }
+        self.note_rtt(now, self.probe_of_app[app], rtt)
+    }
+
+    /// Adds the round-trip time of a probe in a connection of a flow.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub(super) fn note_flow_rtt(
+        &mut self,
+        now: Nanos,
+        flow: usize,
+        rtt: Nanos,
+    ) -> Result<(), TableError> {
+        self.note_rtt(now, self.probe_of_flow[flow], rtt)
+    }
+
+    fn note_rtt(&mut self, now: Nanos, place: Option<usize>, rtt: Nanos) -> Result<(), TableError> {
+        let Some(place) = place else {
+            return Ok(());
+        };
+        let rtt_s = rtt as f64 / NANOS_PER_SECOND as f64;
+        self.rtts.insert(place, rtt_s);
+        let metric = self.metrics.places[Group::Rtt as usize][0];
+        self.table.push(now, place, metric, rtt_s)
     }
 
     /// The values of the last sample.
     pub(super) fn latest(&self) -> Latest {
-        let mut values = self.latest.iter();
         let mut latest = Latest::new();
-        for (name, subject) in self.entities.iter().zip(&self.subjects) {
-            let metrics = subject
-                .metrics()
-                .iter()
-                .copied()
-                .zip(values.by_ref().copied());
-            let mut metrics: BTreeMap<_, _> = metrics.collect();
-            if let Subject::Probe(app) = subject {
-                metrics.extend(self.latest_rtt[*app].map(|rtt| (RTT_METRIC, rtt)));
-            }
-            latest.insert(name.clone(), metrics);
+        let rtt = self.metrics.places[Group::Rtt as usize][0];
+        let rtts = self.rtts.iter().map(|(place, rtt_s)| (*place, rtt, *rtt_s));
+        for (entity, metric, value) in self.rows.iter().copied().chain(rtts) {
+            let entity = latest.entry(self.entities[entity].clone()).or_default();
+            entity.insert(self.metrics.names[metric], value);
         }
         latest
     }
@@ -230,30 +342,14 @@ impl Sampler {
     }
 }
 
-fn seconds(duration: Nanos) -> f64 {
-    duration as f64 / NANOS_PER_SECOND as f64
+fn reals<const N: usize>(counters: [u64; N]) -> [f64; N] {
+    counters.map(|counter| counter as f64)
 }
 
-/// The place of the subject's first metric among all metrics.
-fn first_metric(subject: Subject) -> usize {
-    let link = FLOW_METRICS.len();
-    let interface = link + LINK_METRICS.len();
-    let probe = interface + INTERFACE_METRICS.len();
-    match subject {
-        Subject::Flow(_) => 0,
-        Subject::LinkDirection(_) => link,
-        Subject::Interface(_) => interface,
-        Subject::Probe(_) => probe,
-    }
-}
-
-fn subjects(experiment: &Experiment, probes: &[Option<String>]) -> Vec<(Subject, String)> {
-    let flows = (0..).map(Subject::Flow).zip(
-        experiment
-            .flows
-            .iter()
-            .map(|flow| format!("flows.{}", flow.id)),
-    );
+/// What there is from the start, flows first, each at the place of its index.
+fn subjects(experiment: &Experiment, flows: &Flows) -> Vec<(Subject, String)> {
+    let names = experiment.flows.iter();
+    let names = names.map(|flow| format!("flows.{}", flow.id));
     let directions = experiment.links.iter().flat_map(|link| {
         HopDirection::BOTH.map(|direction| format!("links.{}.{}", link.id, direction.name()))
     });
@@ -261,13 +357,12 @@ fn subjects(experiment: &Experiment, probes: &[Option<String>]) -> Vec<(Subject,
         .interfaces
         .iter()
         .map(|interface| format!("interfaces.{}", interface.id));
-    let probes = probes
-        .iter()
-        .enumerate()
-        .filter_map(|(app, name)| Some((Subject::Probe(app), name.clone()?)));
-    flows
+    let probes = flows.probes().iter().map(|probe| probe.name.clone());
+    (0..)
+        .map(Subject::Flow)
+        .zip(names)
         .chain((0..).map(Subject::LinkDirection).zip(directions))
         .chain((0..).map(Subject::Interface).zip(interfaces))
-        .chain(probes)
+        .chain((0..).map(Subject::Probe).zip(probes))
         .collect()
 }

@@ -1,25 +1,28 @@
 //! A run: the loop over events, and the inputs and outputs of its user.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-use super::apps::{App, Arrival};
 use super::capabilities::capabilities;
+use super::captures::{Captures, CapturesError};
 use super::check::check;
+use super::datagrams::Arrival;
 use super::event_queue::{Deadlines, EntityId, QueueKind};
+use super::flows::Flows;
 use super::network::{FIRST_CHANNEL, Fate, Network};
-use super::packet::Packet;
+use super::packet::{Content, Datagram, Packet};
 use super::sampling::{Latest, Sampler};
-use super::setup::Applications;
-use super::summary::{FlowSummary, Summary};
+use super::summary::Summary;
 use super::trace_hash::TraceHash;
 use crate::capabilities::{Capabilities, Missing};
+use crate::registry::Registry;
 use crate::resolved::{Action, Experiment, InvalidDirection, ResolvedError};
 use crate::samples::{TableError, Unit, UnitTable};
 use crate::schedule::{EventRecord, NoChange, Schedule};
-use crate::summary::{LinkSummary, PathSummary};
+use crate::summary::LinkSummary;
 use crate::time::Nanos;
 
 /// The longest that samples wait in memory while the run goes on. The wall clock decides when they are written, and nothing else.
@@ -50,6 +53,9 @@ pub enum SimulationError {
     /// A table cannot be written.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// A capture cannot be written.
+    #[error(transparent)]
+    Captures(#[from] CapturesError),
 }
 
 fn list(missing: &[Missing]) -> String {
@@ -63,7 +69,8 @@ fn list(missing: &[Missing]) -> String {
 pub struct Simulation {
     experiment: Experiment,
     network: Network,
-    apps: Vec<App>,
+    flows: Flows,
+    registry: Registry,
     schedule: Schedule,
     deadlines: Deadlines,
     sampler: Sampler,
@@ -72,10 +79,7 @@ pub struct Simulation {
     now: Nanos,
     has_ended: bool,
     event_count: u64,
-    /// Answers that receivers sent; what applications sent by themselves they count.
-    answers: u64,
-    /// Flows that end by themselves and are not yet seen to have done so.
-    unfinished: Vec<usize>,
+    packets: u64,
     last_flush: Instant,
 }
 
@@ -89,35 +93,33 @@ impl Simulation {
         seed: u64,
         directory: &Path,
         queue: QueueKind,
+        registry: Registry,
     ) -> Result<Self, SimulationError> {
-        let missing = check(&experiment);
+        let missing = check(&experiment, &registry);
         if !missing.is_empty() {
             return Err(SimulationError::Unsupported(missing));
         }
-        let mut network = Network::new(&experiment, seed)?;
-        let Applications { apps, probe_names } = Applications::new(&experiment, seed, &mut network);
-        let flow_ids: Vec<_> = experiment
-            .flows
-            .iter()
-            .map(|flow| flow.id.clone())
-            .collect();
-        let flows = 0..flow_ids.len();
-        let unfinished = flows.filter(|flow| apps[*flow].is_finite()).collect();
-        let entities = FIRST_CHANNEL as usize + network.channel_count() + apps.len();
+        let captures = Captures::create(directory, &experiment)?;
+        let mut network = Network::new(&experiment, seed, captures)?;
+        let flows = Flows::new(&experiment, seed, &registry, &mut network);
+        let ids = experiment.flows.iter().map(|flow| flow.id.clone());
+        let ids: Vec<_> = ids.collect();
+        let actors = flows.apps().len() + flows.hosts().count();
+        let entities = FIRST_CHANNEL as usize + network.channel_count() + actors;
         let mut simulation = Self {
             schedule: Schedule::new(&experiment),
             deadlines: Deadlines::new(queue.build(), entities),
-            sampler: Sampler::create(directory, &experiment, &probe_names)?,
-            units: UnitTable::create(directory, &flow_ids)?,
+            sampler: Sampler::create(directory, &experiment, &flows)?,
+            units: UnitTable::create(directory, &ids)?,
             trace_hash: TraceHash::new(),
             experiment,
             network,
-            apps,
+            flows,
+            registry,
             now: 0,
             has_ended: false,
             event_count: 0,
-            answers: 0,
-            unfinished,
+            packets: 0,
             last_flush: Instant::now(),
         };
         simulation.begin()?;
@@ -126,10 +128,13 @@ impl Simulation {
 
     fn begin(&mut self) -> Result<(), SimulationError> {
         self.deadlines.set(SCHEDULE, self.schedule.next_at());
-        for index in 0..self.apps.len() {
+        for index in 0..self.flows.apps().len() {
             self.schedule_app(index);
         }
-        self.sampler.sample(0, &mut self.network, &self.apps)?;
+        for host in 0..self.flows.hosts().count() {
+            self.schedule_host(host);
+        }
+        self.sampler.sample(0, &mut self.network, &mut self.flows)?;
         Ok(())
     }
 
@@ -175,7 +180,7 @@ impl Simulation {
             self.flush_if_due()?;
         }
         self.run(entity)?;
-        if self.flows_are_done() {
+        if self.flows.are_done() {
             self.end()?;
         }
         Ok(())
@@ -184,8 +189,9 @@ impl Simulation {
     /// Takes the samples that are due before `at`: a sample shows what all events up to its instant have done.
     fn sample_before(&mut self, at: Nanos) -> Result<(), TableError> {
         while self.sampler.next_tick() < at {
+            let tick = self.sampler.next_tick();
             self.sampler
-                .sample(self.sampler.next_tick(), &mut self.network, &self.apps)?;
+                .sample(tick, &mut self.network, &mut self.flows)?;
         }
         Ok(())
     }
@@ -195,31 +201,89 @@ impl Simulation {
             return self.run_schedule();
         }
         let channel = (entity.0 - FIRST_CHANNEL) as usize;
-        match channel.checked_sub(self.network.channel_count()) {
-            Some(app) => self.run_app(app)?,
-            None => self.run_channel(channel)?,
+        let Some(app) = channel.checked_sub(self.network.channel_count()) else {
+            return Ok(self.run_channel(channel)?);
+        };
+        match app.checked_sub(self.flows.apps().len()) {
+            None => self.run_app(app)?,
+            Some(host) => {
+                self.flows.hosts_mut().wake(self.now, host);
+                self.run_host(host)?;
+            }
         }
         Ok(())
     }
 
     fn run_schedule(&mut self) -> Result<(), SimulationError> {
         while let Some(action) = self.schedule.take_due(self.now) {
-            self.network.apply(self.now, &action, &mut self.deadlines)?;
+            self.carry_out(&action)?;
         }
         self.deadlines.set(SCHEDULE, self.schedule.next_at());
         Ok(())
     }
 
+    /// What an action does to the network, and what hosts hear of it.
+    fn carry_out(&mut self, action: &Action) -> Result<(), SimulationError> {
+        self.network.apply(self.now, action, &mut self.deadlines)?;
+        let told = self
+            .flows
+            .hosts_mut()
+            .tell(self.now, &self.experiment, action);
+        match told {
+            Some(host) => Ok(self.run_host(host)?),
+            None => Ok(()),
+        }
+    }
+
     fn run_app(&mut self, index: usize) -> Result<(), TableError> {
-        let packet = self.apps[index].send(self.now);
+        let packet = self.flows.app_mut(index).send(self.now);
         self.schedule_app(index);
         self.originate(packet)
     }
 
     fn schedule_app(&mut self, index: usize) {
         let entity = FIRST_CHANNEL as usize + self.network.channel_count() + index;
-        self.deadlines
-            .set(EntityId(entity as u32), self.apps[index].next_send());
+        self.deadlines.set(
+            EntityId(entity as u32),
+            self.flows.apps()[index].next_send(),
+        );
+    }
+
+    /// A host sends what it has to send.
+    fn run_host(&mut self, host: usize) -> Result<(), TableError> {
+        while let Some(segment) = self.flows.hosts_mut().poll_transmit(self.now, host) {
+            let ports = [
+                segment.segment.source_port,
+                segment.segment.destination_port,
+            ];
+            let source = SocketAddr::new(segment.source, ports[0]);
+            let destination = SocketAddr::new(segment.destination, ports[1]);
+            match self.network.route(source, destination) {
+                Some(route) => {
+                    let packet = self.network.segments.send(route, segment);
+                    self.originate(packet)?;
+                }
+                None => self.network.refuse(source.ip()),
+            }
+        }
+        if let Some(notes) = self.flows.hosts_mut().take_notes() {
+            for unit in notes.units {
+                self.units.push(unit)?;
+            }
+            for (flow, rtt) in notes.answers {
+                self.sampler.note_flow_rtt(self.now, flow, rtt)?;
+            }
+        }
+        self.schedule_host(host);
+        Ok(())
+    }
+
+    fn schedule_host(&mut self, host: usize) {
+        let first = FIRST_CHANNEL as usize + self.network.channel_count() + self.flows.apps().len();
+        let entity = EntityId((first + host) as u32);
+        let next = self.flows.hosts().next_wake(host);
+        // What is overdue is due now.
+        self.deadlines.set(entity, next.map(|at| at.max(self.now)));
     }
 
     fn run_channel(&mut self, channel: usize) -> Result<(), TableError> {
@@ -239,6 +303,7 @@ impl Simulation {
     }
 
     fn originate(&mut self, packet: Packet) -> Result<(), TableError> {
+        self.packets += 1;
         match self
             .network
             .originate(self.now, packet, &mut self.deadlines)
@@ -250,61 +315,63 @@ impl Simulation {
 
     /// Lets the end of a packet's life be known to all it concerns.
     fn settle(&mut self, fate: Fate) -> Result<(), TableError> {
-        self.trace_hash.add(self.now, &fate);
+        self.trace_hash.add(self.now, &fate, &self.network.segments);
         match fate {
-            Fate::Delivered { packet, .. } => self.deliver(&packet),
+            Fate::Delivered {
+                packet,
+                destination,
+            } => self.deliver(&packet, destination),
             Fate::Dropped { packet, .. } => {
-                self.apps[packet.application as usize].lose();
+                match packet.content {
+                    Content::Datagram(datagram) => {
+                        self.flows.app_mut(datagram.application as usize).lose();
+                    }
+                    Content::Segment(segment) => drop(self.network.segments.take(segment.id)),
+                }
                 Ok(())
             }
         }
     }
 
-    fn deliver(&mut self, packet: &Packet) -> Result<(), TableError> {
-        let app = packet.application as usize;
-        match self.apps[app].receive(self.now, packet) {
-            Arrival::Received => self.note_unit(packet),
-            Arrival::Echoed(answer) => {
-                self.note_unit(packet)?;
-                self.answers += 1;
-                self.originate(answer)
+    fn deliver(&mut self, packet: &Packet, interface: usize) -> Result<(), TableError> {
+        match packet.content {
+            Content::Datagram(datagram) => self.deliver_datagram(packet, datagram),
+            Content::Segment(segment) => {
+                let host = self.flows.hosts().host_of(interface);
+                let segment = self.network.segments.take(segment.id);
+                self.flows.hosts_mut().deliver(self.now, host, &segment);
+                self.run_host(host)
             }
-            Arrival::Answered { rtt } => self.sampler.note_rtt(self.now, app, rtt),
         }
     }
 
-    fn note_unit(&mut self, packet: &Packet) -> Result<(), TableError> {
-        let flow = packet.application as usize;
-        // Probes that `measure` asks for come after the flows, and are no data.
-        if flow >= self.experiment.flows.len() {
-            return Ok(());
+    fn deliver_datagram(&mut self, packet: &Packet, datagram: Datagram) -> Result<(), TableError> {
+        let app = datagram.application as usize;
+        let arrival = self.flows.app_mut(app).receive(self.now, packet, datagram);
+        match arrival {
+            Arrival::Received => self.note_unit(packet, datagram),
+            Arrival::Echoed(answer) => {
+                self.note_unit(packet, datagram)?;
+                self.originate(answer)
+            }
+            Arrival::Answered { rtt } => self.sampler.note_app_rtt(self.now, app, rtt),
         }
+    }
+
+    fn note_unit(&mut self, packet: &Packet, datagram: Datagram) -> Result<(), TableError> {
+        let app = &self.flows.apps()[datagram.application as usize];
+        // Probes that `measure` asks for are no data.
+        let Some(flow) = app.flow() else {
+            return Ok(());
+        };
         self.units.push(Unit {
             flow,
-            unit: packet.number,
-            bytes: packet.payload_bytes(),
-            sent_ns: packet.sent_at,
+            unit: datagram.number,
+            bytes: packet.datagram_bytes(),
+            sent_ns: datagram.sent_at,
             received_ns: self.now,
             delivered_ns: self.now,
         })
-    }
-
-    fn flow_apps(&self) -> &[App] {
-        &self.apps[..self.experiment.flows.len()]
-    }
-
-    /// Whether the last of the flows that end by themselves has just done so.
-    fn flows_are_done(&mut self) -> bool {
-        while let Some(flow) = self.unfinished.last() {
-            if self.apps[*flow].end().is_none() {
-                return false;
-            }
-            self.unfinished.pop();
-            if self.unfinished.is_empty() {
-                return true;
-            }
-        }
-        false
     }
 
     fn end(&mut self) -> Result<(), TableError> {
@@ -317,7 +384,8 @@ impl Simulation {
         if self.sampler.last() == Some(self.now) {
             return Ok(());
         }
-        self.sampler.sample(self.now, &mut self.network, &self.apps)
+        self.sampler
+            .sample(self.now, &mut self.network, &mut self.flows)
     }
 
     fn flush_if_due(&mut self) -> Result<(), TableError> {
@@ -338,13 +406,16 @@ impl Simulation {
             return Err(SimulationError::Ended(self.now));
         }
         action.validate(&self.experiment)?;
-        let missing =
-            Capabilities::new(capabilities()).check_action(&self.experiment, "action", action);
+        let missing = Capabilities::new(&capabilities(&self.registry)).check_action(
+            &self.experiment,
+            "action",
+            action,
+        );
         if !missing.is_empty() {
             return Err(SimulationError::Unsupported(missing));
         }
         let event = self.schedule.injection(self.now, action)?;
-        self.network.apply(self.now, action, &mut self.deadlines)?;
+        self.carry_out(action)?;
         self.schedule.record_injected(event.clone());
         Ok(event)
     }
@@ -361,6 +432,7 @@ impl Simulation {
     pub fn finish(mut self) -> Result<Summary, SimulationError> {
         self.take_last_sample()?;
         let summary = self.summary();
+        self.network.captures.finish()?;
         self.sampler.finish()?;
         self.units.finish()?;
         Ok(summary)
@@ -371,28 +443,11 @@ impl Simulation {
             end_ns: self.now,
             trace_hash: self.trace_hash.hex(),
             events: self.schedule.record().to_vec(),
-            flows: self.flow_summaries(),
+            flows: self.flows.summaries(&self.experiment),
             links: self.link_summaries(),
-            packets: self
-                .apps
-                .iter()
-                .map(|app| app.counters().packets_sent)
-                .sum::<u64>()
-                + self.answers,
+            packets: self.packets,
             event_count: self.event_count,
         }
-    }
-
-    fn flow_summaries(&self) -> Vec<FlowSummary> {
-        let flows = self.experiment.flows.iter().zip(self.flow_apps());
-        let sum_up = |(flow, app): (&crate::resolved::Flow, &App)| FlowSummary {
-            id: flow.id.clone(),
-            start_ns: app.start(),
-            end_ns: app.end(),
-            bytes: app.counters().bytes_received,
-            path: PathSummary::new(&flow.paths[0]),
-        };
-        flows.map(sum_up).collect()
     }
 
     fn link_summaries(&self) -> Vec<LinkSummary> {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::schedule::EventRecord;
-use crate::summary::{LinkSummary, PathSummary};
+use crate::summary::{FlowSummary, LinkSummary};
 use crate::time::Nanos;
 
 /// The result of a run. Its JSON is what `finish` gives to Python.
@@ -23,19 +23,4 @@ pub struct Summary {
     pub packets: u64,
     /// Steps of the simulator.
     pub event_count: u64,
-}
-
-/// The result of a flow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FlowSummary {
-    /// Its id.
-    pub id: String,
-    /// When it started.
-    pub start_ns: Nanos,
-    /// When its last packet arrived; `None` if it was not done when the run ended.
-    pub end_ns: Option<Nanos>,
-    /// Payload delivered in order.
-    pub bytes: u64,
-    /// The path it used.
-    pub path: PathSummary,
 }

@@ -1,12 +1,17 @@
 //! A fingerprint of all that was delivered and dropped, in order.
 
+use mptcp::wire;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::network::Fate;
+use super::packet::{Content, Packet, Segments};
 use crate::time::Nanos;
 
 /// XXH3 with 128 bits over fixed-size little-endian records: the same on every machine.
 pub(super) struct TraceHash(Box<Xxh3>);
+
+/// When, what, and what became of it.
+const RECORD_BYTES: usize = 40;
 
 impl TraceHash {
     pub(super) fn new() -> Self {
@@ -14,7 +19,7 @@ impl TraceHash {
     }
 
     /// Adds the end of a packet's life.
-    pub(super) fn add(&mut self, now: Nanos, fate: &Fate) {
+    pub(super) fn add(&mut self, now: Nanos, fate: &Fate, segments: &Segments) {
         let (packet, end) = match fate {
             Fate::Delivered {
                 packet,
@@ -22,11 +27,9 @@ impl TraceHash {
             } => (packet, [0, *destination as u32]),
             Fate::Dropped { packet, place } => (packet, place.code()),
         };
-        let mut record = [0; 40];
+        let mut record = [0; RECORD_BYTES];
         record[0..8].copy_from_slice(&now.to_le_bytes());
-        record[8..16].copy_from_slice(&packet.number.to_le_bytes());
-        record[16..24].copy_from_slice(&packet.sent_at.to_le_bytes());
-        record[24..28].copy_from_slice(&packet.application.to_le_bytes());
+        record[8..28].copy_from_slice(&identity(packet, segments));
         record[28..32]
             .copy_from_slice(&(packet.ip_bytes << 1 | u32::from(packet.is_answer())).to_le_bytes());
         record[32..36].copy_from_slice(&end[0].to_le_bytes());
@@ -38,4 +41,31 @@ impl TraceHash {
     pub(super) fn hex(&self) -> String {
         format!("{:032x}", self.0.digest128())
     }
+}
+
+/// Which packet it is.
+fn identity(packet: &Packet, segments: &Segments) -> [u8; 20] {
+    let mut identity = [0; 20];
+    match &packet.content {
+        Content::Datagram(datagram) => {
+            identity[0..8].copy_from_slice(&datagram.number.to_le_bytes());
+            identity[8..16].copy_from_slice(&datagram.sent_at.to_le_bytes());
+            identity[16..20].copy_from_slice(&datagram.application.to_le_bytes());
+        }
+        Content::Segment(segment) => {
+            let packet = segments.get(segment.id);
+            of_segment(&packet.segment, &mut identity);
+        }
+    }
+    identity
+}
+
+fn of_segment(segment: &wire::Segment, identity: &mut [u8; 20]) {
+    identity[0..4].copy_from_slice(&segment.seq.0.to_le_bytes());
+    identity[4..8].copy_from_slice(&segment.ack.0.to_le_bytes());
+    identity[8..10].copy_from_slice(&segment.source_port.to_le_bytes());
+    identity[10..12].copy_from_slice(&segment.destination_port.to_le_bytes());
+    identity[12..14].copy_from_slice(&segment.window.to_le_bytes());
+    identity[14] = segment.flags.0;
+    identity[16..20].copy_from_slice(&segment.payload.len().to_le_bytes());
 }

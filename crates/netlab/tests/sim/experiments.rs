@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use netlab::registry::Registry;
 use netlab::resolved::Experiment;
 use netlab::samples::{Column, read_table};
 use netlab::sim::{QueueKind, Simulation, Summary};
@@ -51,13 +52,14 @@ pub fn add_node(experiment: &mut Value, id: &str, kind: &str) {
     push(&mut experiment["nodes"], json!({"id": id, "kind": kind}));
 }
 
-/// Adds a link between two nodes, and its interfaces `<node>.<link>`.
+/// Adds a link between two nodes, and its interfaces `<node>.<link>` with addresses of a network of their own.
 pub fn add_link(experiment: &mut Value, id: &str, a: &str, b: &str) {
-    for node in [a, b] {
+    let network = experiment["links"].as_array().expect("links").len() + 1;
+    for (node, end) in [(a, 1), (b, 2)] {
         push(
             &mut experiment["interfaces"],
             json!({
-                "id": format!("{node}.{id}"), "node": node, "link": id, "subnet": 0, "ipv4": "10.1.1.1/24", "ipv6": null,
+                "id": format!("{node}.{id}"), "node": node, "link": id, "subnet": 0, "ipv4": format!("10.1.{network}.{end}/24"), "ipv6": null,
                 "mtu_bytes": 1500, "up": true,
             }),
         );
@@ -93,6 +95,43 @@ pub fn add_flow(experiment: &mut Value, id: &str, links: &[&str], app: Value) {
         "paths": [{"local": local, "remote": remote, "hops": hops, "rate_bps": null, "ceiling_bps": null, "rtt_ns": 20 * MS}],
     });
     push(&mut experiment["flows"], flow);
+}
+
+/// A flow over the path of each link from client to server; plain TCP takes the first.
+pub fn add_stream(experiment: &mut Value, transport: &str, links: &[&str], app: Value) {
+    add_flow(experiment, "bulk", &links[..1], app);
+    let paths: Vec<_> = links
+        .iter()
+        .map(|link| {
+            json!({"local": format!("client.{link}"), "remote": format!("server.{link}"), "rate_bps": null, "ceiling_bps": null,
+                "hops": [{"link": link, "direction": "forward"}], "rtt_ns": 20 * MS})
+        })
+        .collect();
+    let flow = experiment["flows"]
+        .as_array_mut()
+        .expect("flows")
+        .last_mut()
+        .expect("a flow");
+    flow["transport"] = json!(transport);
+    flow["paths"] = json!(paths);
+    flow["cc"] = json!(["reno"]);
+    if transport == "mptcp" {
+        flow["scheduler"] = json!(["min_rtt"]);
+        flow["path_manager"] = json!([{"name": "full_mesh"}]);
+    }
+}
+
+/// Client and server with these links, and the flow `bulk` over all of them.
+pub fn parallel(transport: &str, links: &[&str], app: Value) -> Value {
+    let mut experiment = empty();
+    add_host(&mut experiment, "client");
+    add_host(&mut experiment, "server");
+    for link in links {
+        add_link(&mut experiment, link, "client", "server");
+    }
+    add_stream(&mut experiment, transport, links, app);
+    experiment["duration_ns"] = json!(60 * SECOND);
+    experiment
 }
 
 /// Adds an event.
@@ -138,7 +177,7 @@ pub fn with_node_between(kind: &str, app: Value) -> Value {
 /// Starts a run in `directory`.
 pub fn start(experiment: &Value, seed: u64, directory: &Path, queue: QueueKind) -> Simulation {
     let experiment = Experiment::from_json(&experiment.to_string()).expect("a valid experiment");
-    Simulation::new(experiment, seed, directory, queue).expect("a run")
+    Simulation::new(experiment, seed, directory, queue, Registry::default()).expect("a run")
 }
 
 /// A finished run and its tables.

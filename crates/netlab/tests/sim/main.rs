@@ -4,6 +4,7 @@ mod apps;
 mod experiments;
 mod failures;
 mod refusals;
+mod streams;
 mod tables;
 mod topologies;
 mod trace;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use netlab::registry::Registry;
 use netlab::resolved::Experiment;
 use netlab::samples::{Column, Table, TableError, read_table, write_parquet};
 use netlab::sim::{QueueKind, Simulation, SimulationError};
@@ -163,9 +164,15 @@ fn a_directory_that_is_not_there_is_an_error_with_its_path() {
         .expect("a directory")
         .path()
         .join("missing");
-    let error = Simulation::new(experiment, 1, &missing, QueueKind::Heap)
-        .err()
-        .expect("an error");
+    let error = Simulation::new(
+        experiment,
+        1,
+        &missing,
+        QueueKind::Heap,
+        Registry::default(),
+    )
+    .err()
+    .expect("an error");
     assert!(
         error.to_string().contains("missing/samples.arrows"),
         "{error}"
@@ -180,9 +187,15 @@ fn a_full_disk_is_an_error_with_its_path() {
     std::os::unix::fs::symlink("/dev/full", directory.path().join("samples.arrows"))
         .expect("a link");
     let experiment = Experiment::from_json(&pair(cbr(2 * MS, 5)).to_string()).expect("valid");
-    let error = Simulation::new(experiment, 1, directory.path(), QueueKind::Heap)
-        .err()
-        .expect("an error");
+    let error = Simulation::new(
+        experiment,
+        1,
+        directory.path(),
+        QueueKind::Heap,
+        Registry::default(),
+    )
+    .err()
+    .expect("an error");
     assert!(
         matches!(&error, SimulationError::Table(TableError::Io { .. })),
         "{error:?}"

@@ -1,11 +1,15 @@
 //! The network of an experiment.
 
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 
 use super::routes::{RouteId, Routes};
 use super::{Interface, Network};
+use crate::flows::{addresses_at, pairs_between};
 use crate::links::Links;
 use crate::resolved::{self, Experiment, Hop, HopDirection, InvalidDirection, Path};
+use crate::sim::captures::Captures;
+use crate::sim::packet::Segments;
 
 impl Network {
     /// The network of a valid experiment, as the seed varies it.
@@ -15,6 +19,7 @@ impl Network {
     pub(in crate::sim) fn new(
         experiment: &Experiment,
         seed: u64,
+        captures: Captures,
     ) -> Result<Self, InvalidDirection> {
         let interface_of = indices(experiment.interfaces.iter().map(|interface| &interface.id));
         let links = experiment.links.iter();
@@ -24,10 +29,23 @@ impl Network {
                 .map(|link| [&link.a, &link.b].map(|id| interface_of[id]))
                 .collect(),
             links: Links::new(experiment, seed)?,
+            segments: Segments::default(),
+            captures,
             routes: Routes::default(),
             interface_of,
+            interface_at: interfaces_at(experiment),
             link_of: indices(experiment.links.iter().map(|link| &link.id)),
         })
+    }
+
+    /// Makes the ways of a flow over TCP known: a segment between two of its addresses takes that of their path.
+    pub(in crate::sim) fn add_flow(&mut self, experiment: &Experiment, index: usize) {
+        for path in &experiment.flows[index].paths {
+            let route = self.add_path(path);
+            for pair in pairs_between(experiment, &path.local, &path.remote) {
+                self.routes.assign(index, pair, route);
+            }
+        }
     }
 
     /// Makes the way of a path known, there and back, and gives the route there.
@@ -45,6 +63,15 @@ impl Network {
     }
 }
 
+fn interfaces_at(experiment: &Experiment) -> HashMap<IpAddr, usize> {
+    let interfaces = experiment.interfaces.iter().enumerate();
+    let addresses = interfaces.flat_map(|(index, interface)| {
+        let addresses = addresses_at(interface).into_iter();
+        addresses.map(move |address| (address, index))
+    });
+    addresses.collect()
+}
+
 fn indices<'a>(ids: impl Iterator<Item = &'a String>) -> HashMap<String, usize> {
     ids.cloned()
         .enumerate()
@@ -58,11 +85,13 @@ fn interfaces(experiment: &Experiment) -> Vec<Interface> {
         is_port: !hosts.contains(&interface.node),
         is_up: interface.up,
         port_is_down: false,
+        address: addresses_at(interface).first().copied(),
         has_address: interface.ipv4.is_some() || interface.ipv6.is_some(),
         sent: 0,
         received: 0,
         dropped_interface_down: 0,
         dropped_no_address: 0,
+        dropped_no_route: 0,
     };
     experiment.interfaces.iter().map(new).collect()
 }

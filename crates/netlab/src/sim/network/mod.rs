@@ -5,9 +5,11 @@ mod construction;
 mod routes;
 
 use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 
+use super::captures::Captures;
 use super::event_queue::{Deadlines, EntityId};
-use super::packet::Packet;
+use super::packet::{Packet, Segments};
 use crate::link::{DropReason, Enqueued};
 use crate::links::{Arrival, LinkState, Links};
 use crate::time::Nanos;
@@ -65,10 +67,13 @@ pub(in crate::sim) struct Interface {
     /// Taken down as the port of a link that is out of service.
     port_is_down: bool,
     has_address: bool,
+    /// Its own address, where it has one.
+    address: Option<IpAddr>,
     pub(in crate::sim) sent: u64,
     pub(in crate::sim) received: u64,
     pub(in crate::sim) dropped_interface_down: u64,
     pub(in crate::sim) dropped_no_address: u64,
+    pub(in crate::sim) dropped_no_route: u64,
 }
 
 impl Interface {
@@ -83,8 +88,12 @@ pub(in crate::sim) struct Network {
     /// By link: interfaces a and b.
     ends: Vec<[usize; 2]>,
     links: Links<Packet>,
+    /// What packets carry, if it is TCP.
+    pub(in crate::sim) segments: Segments,
+    pub(in crate::sim) captures: Captures,
     routes: Routes,
     interface_of: HashMap<String, usize>,
+    interface_at: HashMap<IpAddr, usize>,
     link_of: HashMap<String, usize>,
 }
 
@@ -115,6 +124,22 @@ impl Network {
             [a, b]
         } else {
             [b, a]
+        }
+    }
+
+    /// The route of a segment between these two, if a flow has one.
+    pub(in crate::sim) fn route(
+        &self,
+        source: SocketAddr,
+        destination: SocketAddr,
+    ) -> Option<RouteId> {
+        self.routes.between(source, destination)
+    }
+
+    /// A host has a packet for which there is no route.
+    pub(in crate::sim) fn refuse(&mut self, source: IpAddr) {
+        if let Some(interface) = self.interface_at.get(&source) {
+            self.interfaces[*interface].dropped_no_route += 1;
         }
     }
 
@@ -161,6 +186,20 @@ impl Network {
         )
     }
 
+    fn capture(&mut self, now: Nanos, interface: usize, is_sent: bool, packet: &Packet) {
+        if !self.captures.has(interface) {
+            return;
+        }
+        let route = self.routes.get(packet.route);
+        let ends = [route.source, route.destination].map(|end| self.interfaces[end].address);
+        let [Some(source), Some(destination)] = ends else {
+            return;
+        };
+        let ends = [source, destination];
+        self.captures
+            .add(now, interface, is_sent, packet, &self.segments, ends);
+    }
+
     fn send(
         &mut self,
         now: Nanos,
@@ -178,6 +217,7 @@ impl Network {
             ));
         }
         interface.sent += 1;
+        self.capture(now, from, true, &packet);
         let enqueued = self.links.offer(now, index, packet);
         self.schedule(now, self.links.channel_of(index), deadlines);
         match enqueued {
@@ -249,6 +289,7 @@ impl Network {
             ));
         }
         interface.received += 1;
+        self.capture(now, index, false, &packet);
         packet.hop += 1;
         self.go_on(now, packet, deadlines)
     }

@@ -2,6 +2,13 @@
 //!
 //! Nobody searches: what no path leads over carries nothing. Routes do not follow failures, since nobody tells the senders.
 
+use std::net::SocketAddr;
+
+use mptcp::pm::AddressPair;
+use rustc_hash::FxHashMap;
+
+use crate::flows::flow_at_port;
+
 /// One direction of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sim) struct RouteId(u32);
@@ -10,6 +17,11 @@ impl RouteId {
     /// The same hops the other way.
     pub(in crate::sim) fn reversed(self) -> Self {
         Self(self.0 ^ 1)
+    }
+
+    /// Different from that of all other routes.
+    pub(in crate::sim) fn index(self) -> u64 {
+        u64::from(self.0)
     }
 
     /// Whether it leads from the receiver of the path to its sender.
@@ -38,12 +50,16 @@ impl Route {
 
 /// All routes: number 2k is path k there, number 2k + 1 the way back.
 #[derive(Default)]
-pub(super) struct Routes(Vec<Route>);
+pub(super) struct Routes {
+    routes: Vec<Route>,
+    /// The routes of a flow between two addresses, both directions.
+    of_flow: FxHashMap<(usize, AddressPair), Vec<RouteId>>,
+}
 
 impl Routes {
     /// Adds a path from the interface `local` to the interface `remote`, and gives the route there.
     pub(super) fn add(&mut self, local: usize, remote: usize, directions: Box<[u32]>) -> RouteId {
-        let route = RouteId(self.0.len() as u32);
+        let route = RouteId(self.routes.len() as u32);
         // Directions 2k and 2k + 1 are the two of one link.
         let back = directions.iter().rev().map(|direction| direction ^ 1);
         let back = Route {
@@ -51,16 +67,44 @@ impl Routes {
             destination: local,
             directions: back.collect(),
         };
-        self.0.push(Route {
+        self.routes.push(Route {
             source: local,
             destination: remote,
             directions,
         });
-        self.0.push(back);
+        self.routes.push(back);
         route
     }
 
     pub(super) fn get(&self, route: RouteId) -> &Route {
-        &self.0[route.0 as usize]
+        &self.routes[route.0 as usize]
+    }
+
+    /// Lets the segments of a flow between these addresses take a route, one of several perhaps, and its way back.
+    pub(super) fn assign(&mut self, flow: usize, pair: AddressPair, route: RouteId) {
+        let back = AddressPair {
+            local: pair.remote,
+            remote: pair.local,
+        };
+        for (pair, route) in [(pair, route), (back, route.reversed())] {
+            self.of_flow.entry((flow, pair)).or_default().push(route);
+        }
+    }
+
+    /// The route of a segment between these two. Of several, its opener's port chooses: subflows take them in turn, as they
+    /// get their ports in turn.
+    pub(super) fn between(&self, source: SocketAddr, destination: SocketAddr) -> Option<RouteId> {
+        let pair = AddressPair {
+            local: source.ip(),
+            remote: destination.ip(),
+        };
+        let ends = [
+            (destination.port(), source.port()),
+            (source.port(), destination.port()),
+        ];
+        ends.into_iter().find_map(|(accepted_at, opened_from)| {
+            let routes = self.of_flow.get(&(flow_at_port(accepted_at)?, pair))?;
+            Some(routes[usize::from(opened_from) % routes.len()])
+        })
     }
 }

@@ -1,29 +1,44 @@
-//! When pieces may be sent.
+//! When pieces of a stream, or datagrams, may be sent.
 
-use netlab::time::{NANOS_PER_SECOND, Nanos};
+use crate::time::{NANOS_PER_SECOND, Nanos};
 
 /// Equal pieces at a constant rate, some of them ahead of time. Rounding never adds up.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub struct Pace {
     /// Payload of a piece.
-    pub(super) piece_bytes: u64,
+    pub piece_bytes: u64,
     /// Payload rate.
-    pub(super) rate_bps: u64,
+    pub rate_bps: u64,
     /// Pieces due within this time from the start are due at the start.
-    pub(super) ahead: Nanos,
+    pub ahead: Nanos,
 }
 
 impl Pace {
+    /// One piece after the other at a constant bit rate, the first at the start.
+    pub fn constant(rate_bps: u64, size_bytes: u32) -> Self {
+        Self {
+            piece_bytes: size_bytes.into(),
+            rate_bps,
+            ahead: 0,
+        }
+    }
+
     /// When piece `number` is due, counted from the start.
-    pub(super) fn due(&self, number: u64) -> Nanos {
-        let at = u128::from(number) * self.work() / u128::from(self.rate_bps);
-        Nanos::try_from(at)
-            .unwrap_or(Nanos::MAX)
-            .saturating_sub(self.ahead)
+    pub fn due(&self, number: u64) -> Nanos {
+        // Divisions of 128 bits are slow, and seldom needed.
+        let narrow = u64::try_from(self.work()).ok();
+        let at = match narrow.and_then(|work| number.checked_mul(work)) {
+            Some(work) => work / self.rate_bps,
+            None => {
+                let work = u128::from(number) * self.work();
+                Nanos::try_from(work / u128::from(self.rate_bps)).unwrap_or(Nanos::MAX)
+            }
+        };
+        at.saturating_sub(self.ahead)
     }
 
     /// How many pieces are due at `after_start`.
-    pub(super) fn due_by(&self, after_start: Nanos) -> u64 {
+    pub fn due_by(&self, after_start: Nanos) -> u64 {
         let elapsed = u128::from(after_start) + u128::from(self.ahead);
         // The largest number with due(number) <= after_start, and piece 0.
         let last = ((elapsed + 1) * u128::from(self.rate_bps) - 1) / self.work();
@@ -31,7 +46,7 @@ impl Pace {
     }
 
     /// How many pieces are due before `duration`.
-    pub(super) fn within(&self, duration: Nanos) -> u64 {
+    pub fn within(&self, duration: Nanos) -> u64 {
         duration.checked_sub(1).map_or(0, |last| self.due_by(last))
     }
 
@@ -47,11 +62,7 @@ mod tests {
 
     #[test]
     fn pieces_are_due_when_the_rate_says() {
-        let pace = Pace {
-            piece_bytes: 1000,
-            rate_bps: 3_000_000,
-            ahead: 0,
-        };
+        let pace = Pace::constant(3_000_000, 1000);
         assert_eq!(pace.due(0), 0);
         assert_eq!(pace.due(3), 8_000_000);
         for number in 0..1000 {
@@ -63,11 +74,18 @@ mod tests {
     }
 
     #[test]
+    fn wide_products_give_what_narrow_ones_would() {
+        let pace = Pace::constant(1_000_000_000, 1500);
+        let number = 2_000_000_000;
+        assert_eq!(pace.due(number), number * 12_000);
+        assert_eq!(pace.due(1 << 20), (1 << 20) * 12_000);
+    }
+
+    #[test]
     fn what_is_ahead_is_due_at_once() {
         let pace = Pace {
-            piece_bytes: 1000,
-            rate_bps: 8_000_000,
             ahead: 5_000_000,
+            ..Pace::constant(8_000_000, 1000)
         };
         assert_eq!(pace.due_by(0), 6);
         assert_eq!(pace.due(5), 0);

@@ -6,16 +6,11 @@ use crate::time::Nanos;
 pub(in crate::sim) struct Probe {
     every: Nanos,
     answered: u64,
-    last_rtt: Option<Nanos>,
 }
 
 impl Probe {
     pub(in crate::sim) fn new(every: Nanos) -> Self {
-        Self {
-            every,
-            answered: 0,
-            last_rtt: None,
-        }
+        Self { every, answered: 0 }
     }
 
     /// Probes that were answered.
@@ -23,18 +18,12 @@ impl Probe {
         self.answered
     }
 
-    /// The round-trip time of the last answer.
-    pub(in crate::sim) fn last_rtt(&self) -> Option<Nanos> {
-        self.last_rtt
-    }
-
     /// When probe `number` is sent, counted from the start.
     pub(super) fn send_time(&self, number: u64) -> Nanos {
         self.every.saturating_mul(number)
     }
 
-    pub(super) fn note_answer(&mut self, rtt: Nanos) {
+    pub(super) fn note_answer(&mut self) {
         self.answered += 1;
-        self.last_rtt = Some(rtt);
     }
 }

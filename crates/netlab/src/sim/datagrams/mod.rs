@@ -1,13 +1,12 @@
-//! Applications: what sends, and what it notes about what arrives.
+//! Applications over UDP: what sends, and what it notes about what arrives.
 
-mod cbr;
 mod probe;
 
 use super::network::RouteId;
-use super::packet::{Packet, UDP_HEADER_BYTES};
+use super::packet::{Content, Datagram, Packet, UDP_HEADER_BYTES};
+use crate::pacing::Pace;
 use crate::time::Nanos;
 
-pub(super) use cbr::Cbr;
 pub(super) use probe::Probe;
 
 /// On which way, and in what sizes.
@@ -32,7 +31,7 @@ pub(super) struct Timing {
 
 /// What distinguishes the applications.
 pub(super) enum Behaviour {
-    Cbr(Cbr),
+    Cbr(Pace),
     Probe(Probe),
 }
 
@@ -57,6 +56,8 @@ pub(super) enum Arrival {
 
 /// A sender of datagrams and its receiver.
 pub(super) struct App {
+    /// The flow that it is, by its index; probes that `measure` asks for are none.
+    flow: Option<usize>,
     datagrams: Datagrams,
     timing: Timing,
     behaviour: Behaviour,
@@ -67,8 +68,14 @@ pub(super) struct App {
 }
 
 impl App {
-    pub(super) fn new(datagrams: Datagrams, timing: Timing, behaviour: Behaviour) -> Self {
+    pub(super) fn new(
+        flow: Option<usize>,
+        datagrams: Datagrams,
+        timing: Timing,
+        behaviour: Behaviour,
+    ) -> Self {
         Self {
+            flow,
             datagrams,
             timing,
             behaviour,
@@ -76,6 +83,11 @@ impl App {
             in_network: 0,
             last_delivery: timing.start,
         }
+    }
+
+    /// The flow that it is, by its index.
+    pub(super) fn flow(&self) -> Option<usize> {
+        self.flow
     }
 
     pub(super) fn start(&self) -> Nanos {
@@ -98,7 +110,7 @@ impl App {
     pub(super) fn next_send(&self) -> Option<Nanos> {
         let sent = self.counters.packets_sent;
         let after_start = match &self.behaviour {
-            Behaviour::Cbr(cbr) => cbr.send_time(sent, self.datagrams.size_bytes),
+            Behaviour::Cbr(pace) => pace.due(sent),
             Behaviour::Probe(probe) => probe.send_time(sent),
         };
         let is_over = self
@@ -109,37 +121,40 @@ impl App {
     }
 
     pub(super) fn send(&mut self, now: Nanos) -> Packet {
-        let packet = Packet {
+        let datagram = Datagram {
             application: self.datagrams.application,
-            route: self.datagrams.route,
-            hop: 0,
-            ip_bytes: self.datagrams.size_bytes + UDP_HEADER_BYTES,
             number: self.counters.packets_sent,
             sent_at: now,
         };
         self.counters.packets_sent += 1;
-        self.counters.bytes_sent += packet.payload_bytes();
+        self.counters.bytes_sent += u64::from(self.datagrams.size_bytes);
         self.in_network += 1;
-        packet
+        Packet {
+            route: self.datagrams.route,
+            hop: 0,
+            ip_bytes: self.datagrams.size_bytes + UDP_HEADER_BYTES,
+            content: Content::Datagram(datagram),
+        }
     }
 
-    pub(super) fn receive(&mut self, now: Nanos, packet: &Packet) -> Arrival {
+    /// One of its datagrams arrived by `packet`'s route.
+    pub(super) fn receive(&mut self, now: Nanos, packet: &Packet, datagram: Datagram) -> Arrival {
         self.in_network -= 1;
         self.last_delivery = now;
         if let Behaviour::Probe(probe) = &mut self.behaviour
             && packet.is_answer()
         {
-            let rtt = now - packet.sent_at;
-            probe.note_answer(rtt);
+            let rtt = now - datagram.sent_at;
+            probe.note_answer();
             return Arrival::Answered { rtt };
         }
         self.counters.packets_received += 1;
-        self.counters.bytes_received += packet.payload_bytes();
+        self.counters.bytes_received += packet.datagram_bytes();
         match self.behaviour {
             Behaviour::Cbr(_) => Arrival::Received,
             Behaviour::Probe(_) => {
                 self.in_network += 1;
-                Arrival::Echoed(packet.answer())
+                Arrival::Echoed(packet.answer_to(datagram))
             }
         }
     }

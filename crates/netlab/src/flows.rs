@@ -1,0 +1,311 @@
+//! What flows are to whoever carries them out: ports, pairs of addresses, which end sends, and whether they end by themselves.
+
+use std::net::IpAddr;
+
+use mptcp::pm::AddressPair;
+
+use crate::pacing::Pace;
+use crate::resolved::{Application, Experiment, Flow, FlowEnd, Interface, Path, Transport};
+use crate::rng::Generator;
+use crate::time::Nanos;
+
+/// The port of the first flow; the others follow, and then probes.
+const FIRST_PORT: u16 = 5001;
+
+/// The port at which flow `index` is accepted; `None` if there are more flows than ports.
+pub fn port_of_flow(index: usize) -> Option<u16> {
+    u16::try_from(index)
+        .ok()
+        .and_then(|index| FIRST_PORT.checked_add(index))
+}
+
+/// The flow that is accepted at a port, if there are as many.
+pub fn flow_at_port(port: u16) -> Option<usize> {
+    port.checked_sub(FIRST_PORT).map(usize::from)
+}
+
+/// How many flows can have a port.
+pub const MOST_FLOWS: usize = (u16::MAX - FIRST_PORT) as usize + 1;
+
+/// One end of a stream of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// It sends the flow's data.
+    Sender,
+    /// It receives them.
+    Receiver,
+}
+
+/// Which end of a flow sends its data. The data of requests and responses are the responses: they go to `from`.
+pub fn stream_end(app: &Application, side: FlowEnd) -> StreamEnd {
+    let asks = matches!(app, Application::RequestResponse { .. });
+    match (side, asks) {
+        (FlowEnd::From, false) | (FlowEnd::To, true) => StreamEnd::Sender,
+        (FlowEnd::To, false) | (FlowEnd::From, true) => StreamEnd::Receiver,
+    }
+}
+
+/// The host at an end of a flow.
+pub fn host_at(flow: &Flow, side: FlowEnd) -> &str {
+    match side {
+        FlowEnd::From => &flow.from,
+        FlowEnd::To => &flow.to,
+    }
+}
+
+/// The opposite end.
+pub fn other_end(side: FlowEnd) -> FlowEnd {
+    match side {
+        FlowEnd::From => FlowEnd::To,
+        FlowEnd::To => FlowEnd::From,
+    }
+}
+
+/// How a stream is cut, and how much of it there is.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Bytes of a unit; the last one may be shorter.
+    pub unit_bytes: u64,
+    /// Bytes in all; `None` is without end.
+    pub bytes: Option<u64>,
+}
+
+impl Shape {
+    /// All of it is one unit.
+    pub fn of_one_unit(bytes: u64) -> Self {
+        Self {
+            unit_bytes: bytes,
+            bytes: Some(bytes),
+        }
+    }
+
+    /// Where the unit with the byte at `offset` ends.
+    pub fn end_of_unit(self, offset: u64) -> u64 {
+        let end = (offset / self.unit_bytes + 1).saturating_mul(self.unit_bytes);
+        self.bytes.map_or(end, |bytes| end.min(bytes))
+    }
+}
+
+/// A stream of data that goes from one end to the other, and when it is handed over.
+#[derive(Clone, Copy, Debug)]
+pub struct DataStream {
+    /// Its units.
+    pub shape: Shape,
+    /// How long after the flow's start data are handed over; `None` is without end.
+    pub duration: Option<Nanos>,
+    /// When units are handed over; `None` is as soon as they fit.
+    pub pace: Option<Pace>,
+}
+
+impl DataStream {
+    /// What an application sends, in units of that size where it has none of its own; `None` if it is no such stream.
+    pub fn of(app: &Application, unit_bytes: u64) -> Option<Self> {
+        let cut = |unit_bytes, bytes| Self {
+            shape: Shape { unit_bytes, bytes },
+            duration: None,
+            pace: None,
+        };
+        match *app {
+            Application::Bulk { bytes, duration_ns } => Some(Self {
+                duration: duration_ns,
+                ..cut(unit_bytes, bytes)
+            }),
+            Application::Cbr {
+                rate_bps,
+                size_bytes,
+                duration_ns,
+            } => {
+                let pace = Pace::constant(rate_bps, size_bytes);
+                let pieces = duration_ns.map(|duration| pace.within(duration));
+                let bytes = pieces.map(|pieces| pieces.saturating_mul(pace.piece_bytes));
+                Some(Self {
+                    pace: Some(pace),
+                    ..cut(pace.piece_bytes, bytes)
+                })
+            }
+            Application::Streaming {
+                bitrate_bps,
+                startup_ns,
+            } => {
+                let pace = Pace {
+                    piece_bytes: unit_bytes,
+                    rate_bps: bitrate_bps,
+                    ahead: startup_ns,
+                };
+                Some(Self {
+                    pace: Some(pace),
+                    ..cut(unit_bytes, None)
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// One unit, handed over at once.
+    pub fn of_one_unit(bytes: u64) -> Self {
+        Self {
+            shape: Shape::of_one_unit(bytes),
+            duration: None,
+            pace: None,
+        }
+    }
+
+    /// How many bytes may be handed over so long after the start.
+    pub fn released(self, after_start: Nanos) -> u64 {
+        let end = self.shape.bytes.unwrap_or(u64::MAX);
+        match self.pace {
+            Some(pace) => {
+                let due = pace.due_by(after_start);
+                due.saturating_mul(pace.piece_bytes).min(end)
+            }
+            None => end,
+        }
+    }
+}
+
+/// Whether a flow ends by itself.
+pub fn is_finite(app: &Application) -> bool {
+    match app {
+        Application::Bulk { bytes, duration_ns } => bytes.is_some() || duration_ns.is_some(),
+        Application::RequestResponse {
+            count, duration_ns, ..
+        } => count.is_some() || duration_ns.is_some(),
+        Application::Cbr { duration_ns, .. } | Application::Probe { duration_ns, .. } => {
+            duration_ns.is_some()
+        }
+        Application::ShortFlows { .. }
+        | Application::Streaming { .. }
+        | Application::Iperf3 { .. }
+        | Application::Command { .. } => false,
+    }
+}
+
+/// Why no back-end can carry out a flow as it is described; `None` if that does not forbid it.
+pub fn why_impossible(flow: &Flow) -> Option<String> {
+    let not_zero =
+        |what: &str, value: u64| (value == 0).then(|| format!("{what} must be more than 0"));
+    let is_udp = flow.transport == Transport::Udp;
+    match flow.app {
+        Application::Cbr { .. }
+        | Application::Probe { .. }
+        | Application::Iperf3 { .. }
+        | Application::Command { .. } => None,
+        _ if is_udp => Some(format!("{} needs a stream: tcp or mptcp", flow.app.kind())),
+        Application::Bulk { .. } => None,
+        Application::Streaming { bitrate_bps, .. } => not_zero("the bit rate", bitrate_bps),
+        Application::RequestResponse {
+            request_bytes,
+            response_bytes,
+            ..
+        } => not_zero("the size of a request", request_bytes)
+            .or_else(|| not_zero("the size of a response", response_bytes)),
+        Application::ShortFlows {
+            every_ns,
+            poisson_mean_ns,
+            bytes,
+        } => not_zero("the size of a transfer", bytes).or_else(|| {
+            let interval = every_ns.or(poisson_mean_ns).unwrap_or(0);
+            not_zero("the time between two transfers", interval)
+        }),
+    }
+}
+
+/// When a flow starts in the run with that seed.
+pub fn start_of(experiment: &Experiment, flow: &Flow, seed: u64) -> Nanos {
+    let later = Generator::new(seed, &format!("start/{}", flow.id)).below(experiment.vary.start_ns);
+    flow.start_ns + later
+}
+
+/// Times between the starts of short flows.
+#[derive(Clone, Debug)]
+pub enum Intervals {
+    /// Always the same.
+    Fixed(Nanos),
+    /// Exponentially distributed.
+    Poisson {
+        /// Their mean.
+        mean: Nanos,
+        /// Whence they come.
+        generator: Generator,
+    },
+}
+
+impl Intervals {
+    /// Those of a flow of short flows; `None` if it is none.
+    pub fn of(flow: &Flow, seed: u64) -> Option<Self> {
+        let Application::ShortFlows {
+            every_ns,
+            poisson_mean_ns,
+            ..
+        } = flow.app
+        else {
+            return None;
+        };
+        let generator = || Generator::new(seed, &format!("short_flows/{}", flow.id));
+        every_ns.map(Self::Fixed).or_else(|| {
+            poisson_mean_ns.map(|mean| Self::Poisson {
+                mean,
+                generator: generator(),
+            })
+        })
+    }
+
+    /// The time until the next start.
+    pub fn draw(&mut self) -> Nanos {
+        match self {
+            Self::Fixed(every) => *every,
+            Self::Poisson { mean, generator } => generator.exponential(*mean),
+        }
+    }
+}
+
+/// The pairs of addresses that paths route, as seen from one end of their flow. Several ways between the same two are one.
+pub fn pairs(experiment: &Experiment, paths: &[Path], end: FlowEnd) -> Vec<AddressPair> {
+    let mut pairs = Vec::new();
+    for path in paths {
+        let (near, far) = match end {
+            FlowEnd::From => (&path.local, &path.remote),
+            FlowEnd::To => (&path.remote, &path.local),
+        };
+        for pair in pairs_between(experiment, near, far) {
+            if !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+    }
+    pairs
+}
+
+/// The pairs of addresses of two interfaces, those of IPv4 first.
+pub fn pairs_between(experiment: &Experiment, near: &str, far: &str) -> Vec<AddressPair> {
+    let (near, far) = (addresses(experiment, near), addresses(experiment, far));
+    let mut pairs = Vec::new();
+    for local in near {
+        let alike = far
+            .iter()
+            .filter(|remote| remote.is_ipv4() == local.is_ipv4());
+        pairs.extend(alike.map(|&remote| AddressPair { local, remote }));
+    }
+    pairs
+}
+
+/// The smallest MTU on a path; `None` if it has no links.
+pub fn path_mtu_bytes(experiment: &Experiment, path: &Path) -> Option<u32> {
+    let is_on_path = |link: &String| path.hops.iter().any(|hop| hop.link == *link);
+    let interfaces = experiment.interfaces.iter();
+    let on_path = interfaces.filter(|interface| is_on_path(&interface.link));
+    on_path.map(|interface| interface.mtu_bytes).min()
+}
+
+fn addresses(experiment: &Experiment, interface: &str) -> Vec<IpAddr> {
+    let interfaces = &experiment.interfaces;
+    let found = interfaces.iter().find(|one| one.id == interface);
+    found.map(addresses_at).unwrap_or_default()
+}
+
+/// The addresses of an interface, that of IPv4 first.
+pub fn addresses_at(interface: &Interface) -> Vec<IpAddr> {
+    let texts = [&interface.ipv4, &interface.ipv6].into_iter().flatten();
+    let addresses = texts.filter_map(|text| text.split('/').next()?.parse().ok());
+    addresses.collect()
+}

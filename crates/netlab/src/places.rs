@@ -1,0 +1,96 @@
+//! From addresses to interfaces, links and hosts of the description.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::flows::{addresses_at, host_at, port_of_flow};
+use crate::resolved::{Experiment, Flow};
+
+/// Where the flows of an experiment run.
+pub struct Places {
+    interface_of: HashMap<IpAddr, String>,
+    link_of_interface: HashMap<String, String>,
+    flows: Vec<Flow>,
+}
+
+/// The two ends of a subflow: the data sender's, then the data receiver's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ends {
+    /// The data sender's address and port.
+    pub local: SocketAddr,
+    /// The data receiver's address and port.
+    pub remote: SocketAddr,
+}
+
+/// A subflow in the words of the description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// Id of the interface of the data sender.
+    pub interface: Option<&'a str>,
+    /// Id of the interface of the data receiver.
+    pub remote_interface: Option<&'a str>,
+    /// Id of the first link between them.
+    pub link: Option<&'a str>,
+    /// Id of the host that opened it.
+    pub opened_by: &'a str,
+}
+
+impl Places {
+    /// Those of an experiment.
+    pub fn new(experiment: &Experiment) -> Self {
+        let mut interface_of = HashMap::new();
+        let mut link_of_interface = HashMap::new();
+        for interface in &experiment.interfaces {
+            let addresses = addresses_at(interface).into_iter();
+            interface_of.extend(addresses.map(|address| (address, interface.id.clone())));
+            link_of_interface.insert(interface.id.clone(), interface.link.clone());
+        }
+        Self {
+            interface_of,
+            link_of_interface,
+            flows: experiment.flows.clone(),
+        }
+    }
+
+    /// Id of the host that sends a flow's data.
+    pub fn sender(&self, flow: usize) -> &str {
+        &self.flows[flow].from
+    }
+
+    /// Where a subflow of a flow runs.
+    pub fn place(&self, flow: usize, ends: Ends) -> Place<'_> {
+        let interface = self.interface_of.get(&ends.local.ip());
+        let remote_interface = self.interface_of.get(&ends.remote.ip());
+        Place {
+            interface: interface.map(String::as_str),
+            remote_interface: remote_interface.map(String::as_str),
+            link: self.link(flow, interface, remote_interface),
+            opened_by: self.opener(flow, ends),
+        }
+    }
+
+    /// The first link of the path; what is no path of the description leaves by the interface's own link.
+    fn link(&self, flow: usize, local: Option<&String>, remote: Option<&String>) -> Option<&str> {
+        let paths = &self.flows[flow].paths;
+        let path = paths
+            .iter()
+            .find(|path| Some(&path.local) == local && Some(&path.remote) == remote);
+        let first = path.and_then(|path| path.hops.first());
+        let link = first.map(|hop| &hop.link);
+        link.or_else(|| self.link_of_interface.get(local?))
+            .map(String::as_str)
+    }
+
+    /// Who opened it did not do so from the flow's port, at which the other listens.
+    fn opener(&self, flow: usize, ends: Ends) -> &str {
+        let described = &self.flows[flow];
+        let port = port_of_flow(flow);
+        if Some(ends.local.port()) == port {
+            &described.to
+        } else if Some(ends.remote.port()) == port {
+            &described.from
+        } else {
+            host_at(described, described.opened_by)
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The connections of hosts: who opens them, what applications do when something happens to them, and how they end.
+
+use std::net::SocketAddr;
+
+use mptcp::connection::{Event, Mode};
+use mptcp::endpoint::ConnectionId;
+use mptcp::subflow::CloseReason;
+
+use super::record::Transfer;
+use super::session::{Turn, session};
+use super::{Hosts, Slot, Stream, Timer};
+use crate::flows::{flow_at_port, other_end};
+use crate::resolved::Application;
+use crate::time::Nanos;
+
+const AT_HANDSHAKE: &str =
+    "the handshake ended without Multipath TCP: the other host does not speak it";
+const LATER: &str = "Multipath TCP was given up after the handshake (RFC 8684, section 3.7)";
+
+impl Hosts {
+    pub(super) fn open(&mut self, now: Nanos, host: usize, index: usize) {
+        let stream = &mut self.streams[index];
+        let transfer = Transfer {
+            number: stream.opened,
+            started: now,
+        };
+        stream.opened += 1;
+        stream.record.start.get_or_insert(now);
+        let local = SocketAddr::new(stream.local, 0);
+        let endpoint = &mut self.hosts[host].endpoint;
+        match endpoint.connect(now, local, stream.remote, &stream.opening) {
+            Ok(id) => {
+                let slot = Slot::new(stream, index, stream.opened_by, transfer);
+                self.hosts[host].sessions.insert(id, slot);
+            }
+            Err(error) => stream.record.fail(error.to_string()),
+        }
+        if let Some(intervals) = &mut stream.intervals {
+            let next = now.saturating_add(intervals.draw());
+            self.hosts[host].timers.insert((next, Timer::Open(index)));
+        }
+    }
+
+    pub(super) fn handle_event(&mut self, now: Nanos, host: usize, id: ConnectionId, event: Event) {
+        match event {
+            Event::Connected { mode } => self.connected(now, host, id, mode),
+            Event::FellBack => self.fell_back(host, id),
+            Event::Readable | Event::Writable => self.advance(now, host, id),
+            Event::Finished => {
+                if let Some(slot) = self.hosts[host].sessions.get_mut(&id) {
+                    slot.peer_has_ended = true;
+                }
+                self.advance(now, host, id);
+            }
+            Event::SubflowEstablished { four, .. } => {
+                if let Some((slot, stream)) = self.slot(host, id) {
+                    stream.record.subflows.opened(now, slot.end, four);
+                }
+            }
+            Event::SubflowClosed { four, counters, .. } => {
+                if let Some((slot, stream)) = self.slot(host, id) {
+                    let subflows = &mut stream.record.subflows;
+                    subflows.closed(now, slot.end, four, &counters);
+                }
+                self.forget_if_over(host, id);
+            }
+            Event::Closed { reason } => self.closed(host, id, reason),
+        }
+    }
+
+    fn slot(&mut self, host: usize, id: ConnectionId) -> Option<(&mut Slot, &mut Stream)> {
+        let slot = self.hosts[host].sessions.get_mut(&id)?;
+        let stream = &mut self.streams[slot.stream];
+        Some((slot, stream))
+    }
+
+    /// A connection stands: its applications begin.
+    fn connected(&mut self, now: Nanos, host: usize, id: ConnectionId, mode: Mode) {
+        let endpoint = &self.hosts[host].endpoint;
+        let initial = endpoint
+            .connection(id)
+            .map(|connection| connection.initial());
+        let Some(four) = initial else {
+            return;
+        };
+        if !self.hosts[host].sessions.contains_key(&id) {
+            self.accept(host, id, four.local.port(), four.remote);
+        }
+        let Some((slot, stream)) = self.slot(host, id) else {
+            return;
+        };
+        stream.record.subflows.opened(now, slot.end, four);
+        if slot.opens {
+            stream.record.established.get_or_insert(now);
+            stream.record.transfers.insert(four.local, slot.transfer);
+        }
+        if mode == Mode::Plain && stream.is_multipath {
+            stream.record.fallback.get_or_insert(AT_HANDSHAKE);
+        }
+        slot.session = Some(session(
+            &stream.app,
+            slot.side,
+            stream.unit_bytes,
+            &stream.record,
+            slot.transfer,
+            slot.opens,
+        ));
+        self.advance(now, host, id);
+    }
+
+    /// A connection that another host opened.
+    fn accept(&mut self, host: usize, id: ConnectionId, port: u16, opener: SocketAddr) {
+        self.hosts[host].endpoint.accept(port);
+        let flow = flow_at_port(port);
+        let Some(index) = flow.and_then(|flow| self.stream_of_flow[flow]) else {
+            return;
+        };
+        let stream = &self.streams[index];
+        let transfer = stream.record.transfers.get(&opener).copied();
+        let side = other_end(stream.opened_by);
+        let slot = Slot::new(stream, index, side, transfer.unwrap_or_default());
+        self.hosts[host].sessions.insert(id, slot);
+    }
+
+    fn fell_back(&mut self, host: usize, id: ConnectionId) {
+        if let Some((_, stream)) = self.slot(host, id) {
+            stream.record.fallback.get_or_insert(LATER);
+        }
+    }
+
+    /// Gives the application of a connection its turn.
+    pub(super) fn advance(&mut self, now: Nanos, host: usize, id: ConnectionId) {
+        let Self {
+            hosts,
+            streams,
+            notes,
+            ..
+        } = self;
+        let host = &mut hosts[host];
+        let Some(slot) = host.sessions.get_mut(&id) else {
+            return;
+        };
+        let Some(session) = &mut slot.session else {
+            return;
+        };
+        let record = &mut streams[slot.stream].record;
+        let peer_has_ended = slot.peer_has_ended;
+        let wakes_at = host.endpoint.command(id, |connection| {
+            session.advance(&mut Turn {
+                now,
+                connection,
+                peer_has_ended,
+                record,
+                notes,
+            })
+        });
+        let wakes_at = wakes_at.flatten();
+        if wakes_at == slot.wakes_at {
+            return;
+        }
+        if let Some(old) = std::mem::replace(&mut slot.wakes_at, wakes_at) {
+            host.timers.remove(&(old, Timer::Session(id)));
+        }
+        host.timers
+            .extend(wakes_at.map(|at| (at, Timer::Session(id))));
+    }
+
+    /// The connection has ended. It stays until its last subflow is gone, as late segments may come.
+    fn closed(&mut self, host: usize, id: ConnectionId, reason: CloseReason) {
+        let connection = self.hosts[host].endpoint.connection(id);
+        let reinjected = connection.map_or(0, |it| it.counters().reinjected_bytes);
+        let opener = connection.map(|it| it.initial().local);
+        let Some((slot, stream)) = self.slot(host, id) else {
+            return;
+        };
+        slot.is_closed = true;
+        slot.session = None;
+        let record = &mut stream.record;
+        record.reinjected_before += reinjected;
+        if reason != CloseReason::Finished {
+            record.fail(match stream.app {
+                Application::ShortFlows { .. } => {
+                    format!("transfer {}: {}", slot.transfer.number, why(reason))
+                }
+                _ => why(reason).to_owned(),
+            });
+        }
+        if let Some(opener) = opener.filter(|_| slot.opens) {
+            record.transfers.remove(&opener);
+        }
+        if let Some(at) = slot.wakes_at.take() {
+            self.hosts[host].timers.remove(&(at, Timer::Session(id)));
+        }
+        self.forget_if_over(host, id);
+    }
+
+    fn forget_if_over(&mut self, host: usize, id: ConnectionId) {
+        let host = &mut self.hosts[host];
+        let is_closed = host.sessions.get(&id).is_some_and(|slot| slot.is_closed);
+        let connection = host.endpoint.connection(id);
+        if is_closed && connection.is_none_or(|it| it.subflows().next().is_none()) {
+            host.sessions.remove(&id);
+            host.endpoint.forget(id);
+        }
+    }
+}
+
+fn why(reason: CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Finished => "the connection was closed",
+        CloseReason::Reset => "the connection was reset by the other side",
+        CloseReason::Refused => "the connection was refused",
+        CloseReason::TimedOut => "the other side did not answer any more",
+        CloseReason::Aborted => "the connection was given up",
+    }
+}

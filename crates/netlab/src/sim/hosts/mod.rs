@@ -1,0 +1,351 @@
+//! Hosts: the protocol engine of each, and the applications that use it.
+//!
+//! A host is one entity of the event queue. It acts when a packet arrives, when its engine or an application asked for it, or
+//! when an address changes; then what it has to send is taken out packet by packet ([`Hosts::poll_transmit`]), and applications
+//! have their turns in between.
+
+mod connections;
+mod profile;
+mod record;
+mod session;
+mod subflows;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView, Profile};
+use mptcp::pm::AddressPair;
+use mptcp::wire;
+
+use crate::flows::{
+    Intervals, StreamEnd, addresses_at, host_at, other_end, pairs, port_of_flow, start_of,
+    stream_end,
+};
+use crate::places::Places;
+use crate::registry::Registry;
+use crate::resolved::{Action, Application, Experiment, Flow, FlowEnd, Transport};
+use crate::rng::Generator;
+use crate::summary::{FlowSummary, PathSummary};
+use crate::time::Nanos;
+
+use profile::profile;
+use record::Transfer;
+pub(super) use record::{FlowRecord, Notes, STREAM_METRICS};
+use session::Session;
+pub(super) use subflows::SUBFLOW_METRICS;
+
+/// All hosts, and the flows between them that are not UDP.
+pub(super) struct Hosts {
+    hosts: Vec<Host>,
+    /// By interface: its host.
+    host_of_interface: Vec<Option<usize>>,
+    streams: Vec<Stream>,
+    /// By flow: its place among the streams.
+    stream_of_flow: Vec<Option<usize>>,
+    notes: Notes,
+}
+
+/// A flow over TCP or Multipath TCP.
+struct Stream {
+    app: Application,
+    is_multipath: bool,
+    opened_by: FlowEnd,
+    unit_bytes: u64,
+    opening: Profile,
+    local: IpAddr,
+    remote: SocketAddr,
+    /// Of short flows: the time between them.
+    intervals: Option<Intervals>,
+    opened: u64,
+    record: FlowRecord,
+}
+
+struct Host {
+    endpoint: Endpoint,
+    sessions: BTreeMap<ConnectionId, Slot>,
+    timers: BTreeSet<(Nanos, Timer)>,
+}
+
+/// What happens to the addresses of an interface.
+#[derive(Clone, Copy)]
+enum Change {
+    Usable(bool),
+    Backup(bool),
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// A stream opens its connection, or its next one.
+    Open(usize),
+    Session(ConnectionId),
+}
+
+/// An end of a connection of a stream.
+struct Slot {
+    stream: usize,
+    side: FlowEnd,
+    end: StreamEnd,
+    opens: bool,
+    transfer: Transfer,
+    /// `None` until the connection stands, and when it has ended.
+    session: Option<Box<dyn Session>>,
+    peer_has_ended: bool,
+    /// The connection has ended; late segments may come.
+    is_closed: bool,
+    wakes_at: Option<Nanos>,
+}
+
+impl Slot {
+    fn new(stream: &Stream, index: usize, side: FlowEnd, transfer: Transfer) -> Self {
+        Self {
+            stream: index,
+            side,
+            end: stream_end(&stream.app, side),
+            opens: stream.opened_by == side,
+            transfer,
+            session: None,
+            peer_has_ended: false,
+            is_closed: false,
+            wakes_at: None,
+        }
+    }
+}
+
+impl Host {
+    fn new(experiment: &Experiment, seed: u64, index: usize) -> Self {
+        let host = &experiment.hosts[index];
+        let network = NetworkView {
+            pairs: pairs_of_host(experiment, &host.id),
+            down: addresses_that_are_down(experiment, &host.id),
+            backup: BTreeSet::new(),
+            change_delay: host.behaviour().path_manager_delay_ns,
+        };
+        let rng = Generator::new(seed, &format!("host/{}", host.id));
+        Self {
+            endpoint: Endpoint::new(network, Box::new(rng.into_bits())),
+            sessions: BTreeMap::new(),
+            timers: BTreeSet::new(),
+        }
+    }
+}
+
+/// All pairs of addresses that the flows of a host route, in the order of the flows.
+fn pairs_of_host(experiment: &Experiment, host: &str) -> Vec<AddressPair> {
+    let mut known = BTreeSet::new();
+    let mut all = Vec::new();
+    for flow in &experiment.flows {
+        for side in [FlowEnd::From, FlowEnd::To] {
+            if flow.transport == Transport::Mptcp && host_at(flow, side) == host {
+                let pairs = pairs(experiment, &flow.paths, side).into_iter();
+                all.extend(pairs.filter(|pair| known.insert(*pair)));
+            }
+        }
+    }
+    all
+}
+
+fn addresses_that_are_down(experiment: &Experiment, host: &str) -> BTreeSet<IpAddr> {
+    let interfaces = experiment.interfaces.iter();
+    let down = interfaces.filter(|interface| interface.node == host && !interface.up);
+    down.flat_map(addresses_at).collect()
+}
+
+impl Hosts {
+    /// The hosts of an experiment that `check` accepts, with this seed.
+    pub(super) fn new(experiment: &Experiment, seed: u64, registry: &Registry) -> Self {
+        let host_of = |node: &String| experiment.hosts.iter().position(|host| host.id == *node);
+        let interfaces = experiment.interfaces.iter();
+        let mut hosts = Self {
+            hosts: (0..experiment.hosts.len())
+                .map(|host| Host::new(experiment, seed, host))
+                .collect(),
+            host_of_interface: interfaces
+                .map(|interface| host_of(&interface.node))
+                .collect(),
+            streams: Vec::new(),
+            stream_of_flow: Vec::new(),
+            notes: Notes::default(),
+        };
+        for (index, flow) in experiment.flows.iter().enumerate() {
+            let is_stream = flow.transport != Transport::Udp;
+            let place = is_stream.then_some(hosts.streams.len());
+            hosts.stream_of_flow.push(place);
+            if is_stream {
+                hosts.add_stream(experiment, seed, registry, index, flow);
+            }
+        }
+        hosts
+    }
+
+    fn add_stream(
+        &mut self,
+        experiment: &Experiment,
+        seed: u64,
+        registry: &Registry,
+        index: usize,
+        flow: &Flow,
+    ) {
+        let port = port_of_flow(index).expect("checked: there are as many ports");
+        let made = |side| profile(experiment, flow, side, seed, registry);
+        let acceptor = other_end(flow.opened_by);
+        let accepting = self.host_mut(experiment, flow, acceptor);
+        accepting.endpoint.listen(port, made(acceptor));
+        let first = pairs(experiment, &flow.paths[..1], flow.opened_by)[0];
+        let start = start_of(experiment, flow, seed);
+        let timer = Timer::Open(self.streams.len());
+        let opening = self.host_mut(experiment, flow, flow.opened_by);
+        opening.timers.insert((start, timer));
+        self.streams.push(Stream {
+            app: flow.app.clone(),
+            is_multipath: flow.transport == Transport::Mptcp,
+            opened_by: flow.opened_by,
+            unit_bytes: experiment.measure.unit_bytes,
+            opening: made(flow.opened_by),
+            local: first.local,
+            remote: SocketAddr::new(first.remote, port),
+            intervals: Intervals::of(flow, seed),
+            opened: 0,
+            record: FlowRecord::new(index, flow, start),
+        });
+    }
+
+    fn host_mut(&mut self, experiment: &Experiment, flow: &Flow, side: FlowEnd) -> &mut Host {
+        let id = host_at(flow, side);
+        let host = experiment.hosts.iter().position(|host| host.id == id);
+        &mut self.hosts[host.expect("validated: the host of a flow exists")]
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// The host that has an interface.
+    pub(super) fn host_of(&self, interface: usize) -> usize {
+        self.host_of_interface[interface].expect("only hosts are destinations")
+    }
+
+    /// The stream that a flow is, if it is not UDP.
+    pub(super) fn record(&self, flow: usize) -> Option<&FlowRecord> {
+        let stream = self.stream_of_flow[flow]?;
+        Some(&self.streams[stream].record)
+    }
+
+    /// A packet arrived at a host.
+    pub(super) fn deliver(&mut self, now: Nanos, host: usize, packet: &wire::Packet) {
+        self.hosts[host].endpoint.handle_packet(now, packet);
+    }
+
+    /// What is due at a host.
+    pub(super) fn wake(&mut self, now: Nanos, host: usize) {
+        let endpoint = &mut self.hosts[host].endpoint;
+        if endpoint.poll_timeout().is_some_and(|at| at <= now) {
+            endpoint.handle_timeout(now);
+        }
+        while let Some((at, timer)) = self.hosts[host].timers.first().copied() {
+            if at > now {
+                break;
+            }
+            self.hosts[host].timers.pop_first();
+            match timer {
+                Timer::Open(stream) => self.open(now, host, stream),
+                Timer::Session(id) => {
+                    if let Some(slot) = self.hosts[host].sessions.get_mut(&id) {
+                        slot.wakes_at = None;
+                    }
+                    self.advance(now, host, id);
+                }
+            }
+        }
+    }
+
+    /// When a host wants to act next.
+    pub(super) fn next_wake(&self, host: usize) -> Option<Nanos> {
+        let host = &self.hosts[host];
+        let first = host.timers.first().map(|(at, _)| *at);
+        first.into_iter().chain(host.endpoint.poll_timeout()).min()
+    }
+
+    /// The next packet that a host has to send. Applications react to what happened until there is nothing more.
+    pub(super) fn poll_transmit(&mut self, now: Nanos, host: usize) -> Option<wire::Packet> {
+        loop {
+            if let Some(packet) = self.hosts[host].endpoint.poll_transmit(now) {
+                return Some(packet);
+            }
+            let (id, event) = self.hosts[host].endpoint.poll_event()?;
+            self.handle_event(now, host, id, event);
+        }
+    }
+
+    /// What happened since the last call.
+    pub(super) fn take_notes(&mut self) -> Option<Notes> {
+        (!self.notes.is_empty()).then(|| std::mem::take(&mut self.notes))
+    }
+
+    /// Tells a host of an action that concerns its addresses; which one, if there is one.
+    pub(super) fn tell(
+        &mut self,
+        now: Nanos,
+        experiment: &Experiment,
+        action: &Action,
+    ) -> Option<usize> {
+        let (id, change) = match action {
+            Action::InterfaceDown { interface } | Action::AddressRemove { interface } => {
+                (interface, Change::Usable(false))
+            }
+            Action::InterfaceUp { interface } | Action::AddressAdd { interface } => {
+                (interface, Change::Usable(true))
+            }
+            Action::SetBackup { interface, on } => (interface, Change::Backup(*on)),
+            _ => return None,
+        };
+        let interface = experiment.interfaces.iter().position(|one| one.id == *id)?;
+        let host = self.host_of_interface[interface]?;
+        let endpoint = &mut self.hosts[host].endpoint;
+        for address in addresses_at(&experiment.interfaces[interface]) {
+            match change {
+                Change::Usable(is_up) => endpoint.handle_address_change(now, address, is_up),
+                Change::Backup(on) => endpoint.set_backup(now, address, on),
+            }
+        }
+        Some(host)
+    }
+
+    /// Brings the records of all flows to this instant.
+    pub(super) fn observe(&mut self) {
+        for stream in &mut self.streams {
+            stream.record.begin_observation();
+        }
+        let streams = &mut self.streams;
+        for host in &self.hosts {
+            for (id, slot) in host.sessions.iter().filter(|(_, slot)| !slot.is_closed) {
+                if let Some(connection) = host.endpoint.connection(*id) {
+                    streams[slot.stream].record.observe(slot.end, connection);
+                }
+            }
+        }
+    }
+
+    /// The results of flows that are no UDP, by flow.
+    pub(super) fn summaries(&self, experiment: &Experiment) -> Vec<Option<FlowSummary>> {
+        let places = Places::new(experiment);
+        let flows = experiment.flows.iter().enumerate();
+        flows
+            .map(|(index, flow)| {
+                let record = self.record(index)?;
+                Some(FlowSummary {
+                    id: flow.id.clone(),
+                    start_ns: record.start(),
+                    established_ns: record.established,
+                    end_ns: record.end,
+                    bytes: record.bytes_received,
+                    path: PathSummary::new(&flow.paths[0]),
+                    error: record.error.clone(),
+                    fallback: record.fallback,
+                    subflows: record.subflows.results(&places, index),
+                })
+            })
+            .collect()
+    }
+}

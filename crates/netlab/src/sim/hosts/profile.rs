@@ -1,0 +1,213 @@
+//! What a description asks of the protocol engine, in the engine's words.
+
+use mptcp::connection::{Algorithms, Buffer, Config};
+use mptcp::endpoint::Profile;
+use mptcp::failure::{self, FailedAfter, Reinjection};
+use mptcp::pm::{self, AddressPair};
+use mptcp::sched::SubflowOrder;
+use mptcp::subflow::{self, InitialWindow, SynRetries};
+use mptcp::{cc, sched};
+
+use crate::flows::{host_at, pairs, path_mtu_bytes};
+use crate::registry::{MakeControl, MakePathManager, MakeScheduler, Registry};
+use crate::resolved::{self, Behaviour, Experiment, Flow, FlowEnd, Host, Transport};
+use crate::rng::Generator;
+
+/// Headers without options; those of IPv6 count where an end of a path has no IPv4.
+const IPV4_AND_TCP_BYTES: u32 = 20 + 20;
+const IPV6_AND_TCP_BYTES: u32 = 40 + 20;
+/// With what Linux's buffers begin (`tcp_wmem`; half of `tcp_rmem`, which is what it offers).
+const FIRST_SEND_BUFFER_BYTES: u64 = 16 << 10;
+const FIRST_RECEIVE_BUFFER_BYTES: u64 = 64 << 10;
+/// The largest shift count (RFC 7323, section 2.3).
+const MAX_WINDOW_SCALE: u8 = 14;
+
+/// How the connections of a flow are made at one of its ends.
+pub(super) fn profile(
+    experiment: &Experiment,
+    flow: &Flow,
+    side: FlowEnd,
+    seed: u64,
+    registry: &Registry,
+) -> Profile {
+    let id = host_at(flow, side);
+    let host = experiment.hosts.iter().find(|host| host.id == id);
+    let host = host.expect("validated: the host of a flow exists");
+    let maker = AlgorithmMaker::new(experiment, flow, host, side, seed, registry);
+    Profile {
+        config: config(experiment, flow, host).into(),
+        algorithms: Box::new(move |seen| maker.make(seen)),
+    }
+}
+
+fn config(experiment: &Experiment, flow: &Flow, host: &Host) -> Config {
+    let behaviour = behaviour(host.behaviour());
+    Config {
+        subflow: subflow::Config {
+            mss_bytes: mss_bytes(experiment, flow),
+            initial_window: InitialWindow::Segments(host.initial_window_segments),
+            send_buffer_bytes: u32::try_from(host.sndbuf_bytes).unwrap_or(u32::MAX),
+            window_scale: Some(window_scale(host.rcvbuf_bytes)),
+            syn_retries: SynRetries {
+                linear: host.syn_linear_timeouts,
+                ..SynRetries::default()
+            },
+            ..subflow::Config::default()
+        }
+        .into(),
+        is_multipath: flow.transport == Transport::Mptcp && host.mptcp,
+        uses_checksums: host.checksum,
+        send_buffer: grown_from(FIRST_SEND_BUFFER_BYTES, host.sndbuf_bytes),
+        receive_buffer: grown_from(FIRST_RECEIVE_BUFFER_BYTES, host.rcvbuf_bytes),
+        // The first SYN, and its retransmissions with the option.
+        max_capable_syns: host.syn_retries + 1,
+        behaviour,
+        ..Config::default()
+    }
+}
+
+/// A buffer that grows as it is needed.
+fn grown_from(first_bytes: u64, max_bytes: u64) -> Buffer {
+    Buffer::Auto {
+        initial_bytes: first_bytes.min(max_bytes),
+        max_bytes,
+    }
+}
+
+/// What fits into a packet on all paths of a flow.
+fn mss_bytes(experiment: &Experiment, flow: &Flow) -> u16 {
+    let paths = flow.paths.iter();
+    let mtu_bytes = paths
+        .filter_map(|path| path_mtu_bytes(experiment, path))
+        .min();
+    let ends = flow
+        .paths
+        .iter()
+        .flat_map(|path| [&path.local, &path.remote]);
+    let is_v4 = ends.into_iter().all(|end| {
+        let found = experiment.interfaces.iter().find(|one| one.id == *end);
+        found.is_some_and(|one| one.ipv4.is_some())
+    });
+    let headers = if is_v4 {
+        IPV4_AND_TCP_BYTES
+    } else {
+        IPV6_AND_TCP_BYTES
+    };
+    let mss = mtu_bytes.unwrap_or(1500).saturating_sub(headers);
+    u16::try_from(mss).unwrap_or(u16::MAX)
+}
+
+/// The smallest shift with which the whole buffer can be offered.
+fn window_scale(buffer_bytes: u64) -> u8 {
+    let fits = |shift: &u8| u64::from(u16::MAX) << shift >= buffer_bytes;
+    (0..MAX_WINDOW_SCALE).find(fits).unwrap_or(MAX_WINDOW_SCALE)
+}
+
+fn behaviour(described: &Behaviour) -> failure::Behaviour {
+    let preset = match described.name {
+        resolved::BehaviourName::Mainline => failure::Behaviour::mainline(),
+        resolved::BehaviourName::Oot => failure::Behaviour::oot(),
+    };
+    failure::Behaviour {
+        failed_after: match described.failed_after {
+            resolved::FailedAfter::FirstRto => FailedAfter::FirstRto,
+            resolved::FailedAfter::Stale => FailedAfter::StaleIntervals(described.stale_intervals),
+        },
+        reinjection: match described.reinjection {
+            resolved::Reinjection::None => Reinjection::None,
+            resolved::Reinjection::OnRto => Reinjection::OnRto,
+            resolved::Reinjection::OnStale => Reinjection::OnStale,
+            resolved::Reinjection::OnClose => Reinjection::OnClose,
+            resolved::Reinjection::Opportunistic => Reinjection::Opportunistic,
+        },
+        reinject_whole_queue: described.reinject_whole_queue,
+        path_manager_delay: described.path_manager_delay_ns,
+        subflow_order: order(described),
+        ..preset
+    }
+}
+
+fn order(described: &Behaviour) -> SubflowOrder {
+    match described.subflow_order {
+        resolved::SubflowOrder::NewestFirst => SubflowOrder::NewestFirst,
+        resolved::SubflowOrder::OldestFirst => SubflowOrder::OldestFirst,
+    }
+}
+
+/// Makes the algorithms of each connection of a flow, at one end.
+struct AlgorithmMaker {
+    control: (MakeControl, cc::Parameters),
+    scheduler: (MakeScheduler, sched::Parameters),
+    path_manager: (MakePathManager, pm::Parameters),
+    pairs: Vec<AddressPair>,
+    /// Whether only one interface carries data at a time: all others are backup ones.
+    one_at_a_time: bool,
+}
+
+impl AlgorithmMaker {
+    fn new(
+        experiment: &Experiment,
+        flow: &Flow,
+        host: &Host,
+        side: FlowEnd,
+        seed: u64,
+        registry: &Registry,
+    ) -> Self {
+        let control = registry.control(flow.cc.first().map_or("reno", String::as_str));
+        let scheduler = flow.scheduler.first();
+        let scheduler = registry.scheduler(scheduler.map_or("kernel_default", String::as_str));
+        let manager = flow.path_manager.first();
+        let manager_name = manager.map_or("passive", |manager| manager.name.as_str());
+        let path_manager = registry.path_manager(manager_name);
+        let known = "checked: there is an algorithm of that name";
+        let mut control_parameters = cc::Parameters::default();
+        let label = format!("cc/{}", flow.id);
+        control_parameters.bbr.seed = Generator::new(seed, &label).bits();
+        Self {
+            control: (control.expect(known).clone(), control_parameters),
+            scheduler: (
+                scheduler.expect(known).clone(),
+                sched::Parameters {
+                    order: order(host.behaviour()),
+                    ..sched::Parameters::default()
+                },
+            ),
+            path_manager: (
+                path_manager.expect(known).clone(),
+                pm::Parameters {
+                    subflows: manager.and_then(|manager| manager.subflows),
+                    ..pm::Parameters::default()
+                },
+            ),
+            pairs: pairs(experiment, &flow.paths, side),
+            one_at_a_time: host.one_at_a_time,
+        }
+    }
+
+    fn make(&self, seen: &pm::Connection) -> Algorithms {
+        let (make_control, control) = &self.control;
+        let (make_scheduler, scheduler) = &self.scheduler;
+        let (make_manager, manager) = &self.path_manager;
+        Algorithms {
+            congestion_control: make_control(control),
+            scheduler: make_scheduler(scheduler),
+            path_manager: make_manager(&self.of_flow(seen), manager),
+        }
+    }
+
+    /// The connection with the pairs of its flow; a host may have others.
+    fn of_flow(&self, seen: &pm::Connection) -> pm::Connection {
+        let initial = seen.initial.local;
+        let alike = |pair: &&AddressPair| pair.local.is_ipv4() == initial.is_ipv4();
+        let mut connection = pm::Connection {
+            pairs: self.pairs.iter().filter(alike).copied().collect(),
+            ..seen.clone()
+        };
+        if self.one_at_a_time {
+            let locals = connection.pairs.iter().map(|pair| pair.local);
+            let others = locals.filter(|local| *local != initial.ip());
+            connection.backup.extend(others);
+        }
+        connection
+    }
+}

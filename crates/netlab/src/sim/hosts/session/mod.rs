@@ -1,0 +1,136 @@
+//! What an application does with a connection, at one of its ends.
+
+mod probe;
+mod request_response;
+mod transfer;
+
+use mptcp::connection::Connection;
+use mptcp::payload::Payload;
+
+use super::record::{FlowRecord, Notes, Transfer};
+use crate::flows::{DataStream, Shape, StreamEnd, stream_end};
+use crate::resolved::{Application, FlowEnd};
+use crate::time::Nanos;
+
+use probe::{Echo, Probe};
+use request_response::{Requester, Responder};
+use transfer::{Receiver, Sender, Units};
+
+/// What a session has to do with when it is its turn.
+pub(super) struct Turn<'a> {
+    pub(super) now: Nanos,
+    pub(super) connection: &'a mut Connection,
+    /// The peer has ended its stream, and all of it can be read.
+    pub(super) peer_has_ended: bool,
+    pub(super) record: &'a mut FlowRecord,
+    pub(super) notes: &'a mut Notes,
+}
+
+/// An application at one end of a connection.
+pub(super) trait Session: Send {
+    /// Reads what there is and writes what fits; when it wants its next turn, if nothing happens before.
+    fn advance(&mut self, turn: &mut Turn<'_>) -> Option<Nanos>;
+}
+
+/// The session of a flow at that end, in a connection that stands.
+pub(super) fn session(
+    app: &Application,
+    side: FlowEnd,
+    unit_bytes: u64,
+    record: &FlowRecord,
+    transfer: Transfer,
+    opens: bool,
+) -> Box<dyn Session> {
+    let streams = Streams::of(record.flow);
+    if let Some(data) = DataStream::of(app, unit_bytes) {
+        return match side {
+            FlowEnd::From => Box::new(Sender::new(streams.data, data)),
+            FlowEnd::To => Box::new(Receiver::new(
+                streams.data,
+                data.shape,
+                Units::InOrder,
+                false,
+            )),
+        };
+    }
+    match *app {
+        Application::RequestResponse {
+            request_bytes,
+            response_bytes,
+            count,
+            duration_ns,
+        } => match side {
+            FlowEnd::From => Box::new(Requester::new(
+                streams,
+                [request_bytes, response_bytes],
+                count,
+                duration_ns,
+            )),
+            FlowEnd::To => Box::new(Responder::new(streams, [request_bytes, response_bytes])),
+        },
+        Application::Probe {
+            every_ns,
+            size_bytes,
+            duration_ns,
+        } => match side {
+            FlowEnd::From => Box::new(Probe::new(streams, every_ns, size_bytes, duration_ns)),
+            FlowEnd::To => Box::new(Echo::new(streams, size_bytes)),
+        },
+        Application::ShortFlows { bytes, .. } => {
+            // The side that accepted closes first: it has ports enough to wait for late segments.
+            match stream_end(app, side) {
+                StreamEnd::Sender => Box::new(Sender::of_one_unit(streams.data, bytes, !opens)),
+                StreamEnd::Receiver => {
+                    let (shape, units) = (Shape::of_one_unit(bytes), Units::One(transfer));
+                    Box::new(Receiver::new(streams.data, shape, units, !opens))
+                }
+            }
+        }
+        _ => unreachable!("a stream of data, or a program, which check refuses"),
+    }
+}
+
+/// Which symbolic bytes a flow sends, each way.
+#[derive(Clone, Copy, Debug)]
+struct Streams {
+    /// The flow's data.
+    data: u32,
+    /// What asks for them.
+    requests: u32,
+}
+
+impl Streams {
+    fn of(flow: usize) -> Self {
+        let first = 2 * flow as u32;
+        Self {
+            data: first,
+            requests: first + 1,
+        }
+    }
+}
+
+/// Bytes of a symbolic stream that are still to be written.
+fn write(connection: &mut Connection, stream: u32, offset: u64, bytes: u64) -> u64 {
+    if bytes == 0 {
+        return 0;
+    }
+    let len = u32::try_from(bytes).unwrap_or(u32::MAX);
+    u64::from(connection.send(&Payload::stream(stream, offset, len)))
+}
+
+/// Reads all there is of a symbolic stream and says how much it was; a byte that was not sent is an error of the flow.
+fn read(turn: &mut Turn<'_>, stream: u32, offset: u64) -> u64 {
+    let mut read = 0;
+    while let Some(payload) = turn.connection.recv() {
+        let sent = Payload::stream(stream, offset + read, payload.len());
+        if payload != sent {
+            let at = offset + read;
+            turn.record.fail(format!(
+                "other bytes than were sent arrived between byte {at} and byte {}",
+                at + u64::from(payload.len())
+            ));
+        }
+        read += u64::from(payload.len());
+    }
+    read
+}

@@ -1,0 +1,202 @@
+//! The subflows of a flow over time, as both of their ends see them.
+
+use std::collections::BTreeMap;
+
+use mptcp::connection::SubflowState;
+use mptcp::pm::FourTuple;
+use mptcp::subflow::{Counters, State};
+
+use crate::flows::StreamEnd;
+use crate::places::{Ends, Places};
+use crate::summary::SubflowResult;
+use crate::time::{NANOS_PER_SECOND, Nanos};
+
+/// All subflows that were ever established, in that order.
+#[derive(Default)]
+pub(in crate::sim) struct Subflows {
+    all: Vec<SubflowRecord>,
+    /// The newest between two ends.
+    newest: BTreeMap<Ends, usize>,
+}
+
+/// A subflow, or the one connection of plain TCP.
+pub(in crate::sim) struct SubflowRecord {
+    ends: Ends,
+    opened: Nanos,
+    closed: Option<Nanos>,
+    /// What its sender says.
+    sent: Counters,
+    /// What its receiver says.
+    received: Counters,
+    /// Its sender's windows, while it is open.
+    now: Option<Gauges>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Gauges {
+    cwnd_bytes: f64,
+    ssthresh_bytes: f64,
+    srtt: Option<Nanos>,
+    is_backup: bool,
+    is_stale: bool,
+}
+
+/// Names of what [`SubflowRecord::values`] gives.
+pub(in crate::sim) const SUBFLOW_METRICS: [&str; 10] = [
+    "bytes_sent",
+    "bytes_received",
+    "retransmitted_bytes",
+    "rto_count",
+    "alive",
+    "cwnd_bytes",
+    "ssthresh_bytes",
+    "srtt_s",
+    "backup",
+    "stale",
+];
+
+/// The ends of a subflow, from what one of them calls local and remote.
+fn ends(end: StreamEnd, four: FourTuple) -> Ends {
+    match end {
+        StreamEnd::Sender => Ends {
+            local: four.local,
+            remote: four.remote,
+        },
+        StreamEnd::Receiver => Ends {
+            local: four.remote,
+            remote: four.local,
+        },
+    }
+}
+
+impl Subflows {
+    /// One was established; both ends say so, the second is not news.
+    pub(super) fn opened(&mut self, now: Nanos, end: StreamEnd, four: FourTuple) {
+        let ends = ends(end, four);
+        let known = self.newest.get(&ends);
+        if known.is_some_and(|known| self.all[*known].closed.is_none()) {
+            return;
+        }
+        self.newest.insert(ends, self.all.len());
+        self.all.push(SubflowRecord {
+            ends,
+            opened: now,
+            closed: None,
+            sent: Counters::default(),
+            received: Counters::default(),
+            now: None,
+        });
+    }
+
+    /// One end is done with it, and says what it counted.
+    pub(super) fn closed(
+        &mut self,
+        now: Nanos,
+        end: StreamEnd,
+        four: FourTuple,
+        counters: &Counters,
+    ) {
+        if let Some(subflow) = self.newest_between(ends(end, four)) {
+            subflow.closed.get_or_insert(now);
+            subflow.now = None;
+            subflow.count(end, counters);
+        }
+    }
+
+    /// How one end sees it now.
+    pub(super) fn observe(&mut self, end: StreamEnd, state: &SubflowState) {
+        let Some(subflow) = self.newest_between(ends(end, state.four)) else {
+            return;
+        };
+        subflow.count(end, &state.counters);
+        let is_open = !matches!(state.state, State::TimeWait | State::Closed);
+        if end == StreamEnd::Sender && subflow.closed.is_none() {
+            subflow.now = is_open.then_some(Gauges {
+                cwnd_bytes: state.window.cwnd_bytes,
+                ssthresh_bytes: state.window.ssthresh_bytes,
+                srtt: state.window.srtt,
+                is_backup: state.is_backup,
+                is_stale: state.is_stale,
+            });
+        }
+    }
+
+    fn newest_between(&mut self, ends: Ends) -> Option<&mut SubflowRecord> {
+        let newest = self.newest.get(&ends)?;
+        self.all.get_mut(*newest)
+    }
+
+    /// How many were established.
+    pub(in crate::sim) fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// All of them, in the order in which they were established.
+    pub(in crate::sim) fn iter(&self) -> impl Iterator<Item = &SubflowRecord> {
+        self.all.iter()
+    }
+
+    /// How many are open and not stale.
+    pub(in crate::sim) fn alive(&self) -> usize {
+        let alive = self.all.iter().filter(|subflow| subflow.is_alive());
+        alive.count()
+    }
+
+    /// Payload sent again on the subflow that had lost it.
+    pub(in crate::sim) fn retransmitted_bytes(&self) -> u64 {
+        let all = self.all.iter();
+        all.map(|subflow| subflow.sent.retransmitted_bytes).sum()
+    }
+
+    /// What became of them, in the words of the description.
+    pub(super) fn results(&self, places: &Places, flow: usize) -> Vec<SubflowResult> {
+        let all = self.all.iter().enumerate();
+        all.map(|(number, subflow)| SubflowResult {
+            opened_ns: subflow.opened,
+            closed_ns: subflow.closed,
+            bytes: subflow.received.received_bytes,
+            retransmitted_bytes: subflow.sent.retransmitted_bytes,
+            ..SubflowResult::new(places, flow, number, subflow.ends)
+        })
+        .collect()
+    }
+}
+
+impl SubflowRecord {
+    fn count(&mut self, end: StreamEnd, counters: &Counters) {
+        match end {
+            StreamEnd::Sender => self.sent = *counters,
+            StreamEnd::Receiver => self.received = *counters,
+        }
+    }
+
+    /// Whether it is open and not stale.
+    fn is_alive(&self) -> bool {
+        self.now.is_some_and(|now| !now.is_stale)
+    }
+
+    /// The values of [`SUBFLOW_METRICS`]; what it has only while it is open is none afterwards.
+    pub(in crate::sim) fn values(&self) -> [Option<f64>; SUBFLOW_METRICS.len()] {
+        let bit = |is: bool| f64::from(u8::from(is));
+        let now = self.now;
+        let srtt = now.and_then(|now| now.srtt);
+        [
+            Some(self.sent.sent_bytes as f64),
+            Some(self.received.received_bytes as f64),
+            Some(self.sent.retransmitted_bytes as f64),
+            Some(self.sent.timeouts as f64),
+            Some(bit(self.closed.is_none())),
+            now.map(|now| now.cwnd_bytes),
+            now.map(|now| now.ssthresh_bytes)
+                .filter(|bytes| bytes.is_finite()),
+            srtt.map(|srtt| srtt as f64 / NANOS_PER_SECOND as f64),
+            now.map(|now| bit(now.is_backup)),
+            now.map(|now| bit(now.is_stale)),
+        ]
+    }
+
+    /// Whether anything may still change.
+    pub(in crate::sim) fn is_open(&self) -> bool {
+        self.closed.is_none()
+    }
+}
