@@ -541,12 +541,16 @@ impl Connection {
             return;
         }
         let before = self.receive.next();
-        // A mapping may have come for what arrived before it.
-        let mut lives = self.place(which, Payload::EMPTY);
-        while lives && let Some(payload) = self.paths[which].subflow.read() {
-            lives = self.place(which, payload);
+        let path = &self.paths[which];
+        let has_unmapped = path.mappings.unmapped_bytes() > 0;
+        if has_unmapped || path.subflow.has_readable() {
+            // A mapping may have come for what arrived before it.
+            let mut lives = !has_unmapped || self.place(which, Payload::EMPTY);
+            while lives && let Some(payload) = self.paths[which].subflow.read() {
+                lives = self.place(which, payload);
+            }
+            self.watch_unmapped(now, which);
         }
-        self.watch_unmapped(now, which);
         self.session.receive_next = self.receive.next();
         if self.receive.next() > before {
             self.events.push_back(Event::Readable);

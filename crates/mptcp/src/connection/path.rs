@@ -10,7 +10,7 @@ use crate::pm::FourTuple;
 use crate::sched::Range;
 use crate::seq::DataSeq;
 use crate::subflow::{CloseReason, State, Subflow};
-use crate::time::{Nanos, SECOND};
+use crate::time::{Nanos, SECOND, earliest};
 use crate::wire::{AddressId, Hops, MptcpOption, ResetReason, Token};
 
 /// The longest wait for the fourth packet of a join; what would take longer is given up.
@@ -155,20 +155,20 @@ impl Path {
         }
     }
 
-    /// When something is due beside the timers of its subflow: the third packet of a join once more, the end of what has waited
-    /// too long, a keepalive, an option.
+    /// When something is due: a timer of its subflow, the third packet of a join once more, the end of what has waited too long,
+    /// a keepalive, an option.
     pub(super) fn poll_timeout(&self) -> Option<Nanos> {
         let repeat_at = match self.signals.join {
             Join::Confirming { repeat_at, .. } => Some(repeat_at),
             _ => None,
         };
-        let own = [
+        earliest([
+            self.subflow.poll_timeout(),
             repeat_at,
             self.unmapped_until,
             self.retirement_timeout(),
             self.signals.resume_at,
-        ];
-        own.into_iter().flatten().min()
+        ])
     }
 
     /// Repeats the third packet of the join if it is time; twice as long is waited after each (RFC 8684, section 3.2), and

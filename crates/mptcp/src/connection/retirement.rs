@@ -3,7 +3,7 @@
 
 use super::{Connection, Path};
 use crate::subflow::State;
-use crate::time::Nanos;
+use crate::time::{Nanos, earliest};
 use crate::wire::{AddressId, ResetReason, Segment};
 
 /// Keepalives without an answer that prove a path dead.
@@ -71,7 +71,7 @@ impl Path {
     pub(super) fn retirement_timeout(&self) -> Option<Nanos> {
         let suspicion = self.suspicion.map(|suspicion| suspicion.next_at);
         let retired = self.retired_until.filter(|_| self.awaits_fin());
-        suspicion.into_iter().chain(retired).min()
+        earliest([suspicion, retired])
     }
 
     fn awaits_fin(&self) -> bool {

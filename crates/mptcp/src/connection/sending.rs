@@ -5,37 +5,23 @@ use super::session::PathOptions;
 use super::{Connection, Mode};
 use crate::cc::Window;
 use crate::failure::Reinjection;
-use crate::pm::FourTuple;
 use crate::sched::{
     Decision, Range, Reason, SubflowView, View, penalized, retransmit_opportunistically,
 };
 use crate::subflow::{Chunk, Control};
 use crate::time::Nanos;
-use crate::wire::{Ecn, Hops, Segment};
-
-/// A segment to be sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transmit {
-    /// The ends of its subflow.
-    pub four: FourTuple,
-    /// What the IP header says of congestion.
-    pub ecn: Ecn,
-    /// Routers that the packet has to pass.
-    pub via: Hops,
-    /// The segment.
-    pub segment: Segment,
-}
+use crate::wire::Packet;
 
 impl Connection {
-    /// The next segment to be sent now, if there is one.
-    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Transmit> {
+    /// The next packet to be sent now, if there is one.
+    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Packet> {
         loop {
             self.advance_close(now);
             self.tune_receive_buffer(now);
             self.schedule(now);
-            let transmit = self.poll_paths(now);
-            if transmit.is_some() {
-                return transmit;
+            let packet = self.poll_paths(now);
+            if packet.is_some() {
+                return packet;
             }
             self.reap_closed(now);
             // What a path that is gone leaves behind goes out on the others at once.
@@ -47,28 +33,15 @@ impl Connection {
         None
     }
 
-    fn poll_paths(&mut self, now: Nanos) -> Option<Transmit> {
+    /// Asks the paths one after the other, from the one on that sent last.
+    fn poll_paths(&mut self, now: Nanos) -> Option<Packet> {
         let count = self.paths.len();
-        for step in 0..count {
-            let which = (self.next_to_transmit + step) % count;
-            if let Some(segment) = self.transmit(now, which) {
-                self.next_to_transmit = which;
-                return Some(Transmit {
-                    four: self.paths[which].four,
-                    ecn: self.paths[which].subflow.transmit_ecn(),
-                    via: self.paths[which]
-                        .via
-                        .as_deref()
-                        .cloned()
-                        .unwrap_or_default(),
-                    segment,
-                });
-            }
-        }
-        None
+        let first = self.next_to_transmit.checked_rem(count).unwrap_or(0);
+        let mut order = (first..count).chain(0..first);
+        order.find_map(|which| self.transmit(now, which))
     }
 
-    fn transmit(&mut self, now: Nanos, which: usize) -> Option<Segment> {
+    fn transmit(&mut self, now: Nanos, which: usize) -> Option<Packet> {
         let receive_window = self.receive.window_bytes();
         let owed_mapping = self.session.owes_infinite_mapping;
         let path = &mut self.paths[which];
@@ -87,10 +60,18 @@ impl Connection {
         }
         self.receive
             .offer(u64::from(path.subflow.offered_window_bytes()));
+        let packet = Packet {
+            source: path.four.local.ip(),
+            destination: path.four.remote.ip(),
+            ecn: path.subflow.transmit_ecn(),
+            via: path.via.as_deref().cloned().unwrap_or_default(),
+            segment,
+        };
+        self.next_to_transmit = which;
         if owed_mapping && !self.session.owes_infinite_mapping {
             self.reserve_options();
         }
-        Some(segment)
+        Some(packet)
     }
 
     /// Asks the scheduler until it has nothing to say.
@@ -177,6 +158,9 @@ impl Connection {
     /// The first data that was given to a path and not acknowledged, as long as the same paths have it.
     pub(super) fn oldest_unacked(&self) -> Option<Range> {
         let start = self.send.acked();
+        if start == self.send.assigned() {
+            return None;
+        }
         let ends = self
             .paths
             .iter()

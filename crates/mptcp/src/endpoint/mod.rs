@@ -29,7 +29,7 @@ use rand_core::Rng;
 
 use syn_cookies::{Choice, SynCookies};
 
-use crate::connection::{Algorithms, Config, Connection, Event, Transmit, keys};
+use crate::connection::{Algorithms, Config, Connection, Event, keys};
 use crate::payload::Payload;
 use crate::pm::{self, AddressChanges, AddressPair, FourTuple, Role};
 use crate::seq::SeqNr;
@@ -421,11 +421,11 @@ impl Endpoint {
             .get_or_insert_with(|| SynCookies::new(self.rng.as_mut()));
         let choice = cookies.choose(now, four, &syn);
         let mut connection = self.answer(now, four, &syn, choice);
-        if let Some(mut transmit) = connection.poll_transmit(now) {
-            if let Some(ours) = &mut transmit.segment.options.timestamps {
+        if let Some(mut packet) = connection.poll_transmit(now) {
+            if let Some(ours) = &mut packet.segment.options.timestamps {
                 ours.value = syn_cookies::timestamp(ours.value, &syn);
             }
-            self.replies.push_back(packet_of(transmit));
+            self.replies.push_back(packet);
         }
     }
 
@@ -603,8 +603,9 @@ impl Endpoint {
         }
         while let Some(&id) = self.awake.front() {
             let slot = self.connections.get_mut(&id);
-            if let Some(transmit) = slot.and_then(|slot| slot.connection.poll_transmit(now)) {
-                return Some(packet_of(transmit));
+            let packet = slot.and_then(|slot| slot.connection.poll_transmit(now));
+            if packet.is_some() {
+                return packet;
             }
             self.awake.pop_front();
             self.settle(now, id);
@@ -706,16 +707,6 @@ impl fmt::Debug for Endpoint {
             .field("connections", &self.connections.len())
             .field("listeners", &self.listeners.keys())
             .finish_non_exhaustive()
-    }
-}
-
-fn packet_of(transmit: Transmit) -> Packet {
-    Packet {
-        source: transmit.four.local.ip(),
-        destination: transmit.four.remote.ip(),
-        ecn: transmit.ecn,
-        via: transmit.via,
-        segment: transmit.segment,
     }
 }
 
