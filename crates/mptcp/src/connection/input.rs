@@ -5,25 +5,26 @@ use super::mappings::{Mapped, MappedChecksum, MappingError, ReceivedMapping};
 use super::path::{InfiniteMapping, Join};
 use super::{Connection, Event, Fallback, Mode, join_of};
 use crate::payload::Payload;
-use crate::pm::{self, FourTuple, Role};
+use crate::pm::{self, Role};
 use crate::subflow::{Arrival, CloseReason};
 use crate::time::Nanos;
 use crate::wire::{
-    Capable, DataNumber, Dss, Ecn, Flags, InitialMapping, Join as JoinOption, Mapping, MptcpOption,
-    ResetReason, Segment,
+    Capable, DataNumber, Dss, Flags, InitialMapping, Join as JoinOption, Mapping, MptcpOption,
+    Packet, ResetReason, Segment,
 };
 
 impl Connection {
-    /// Takes a segment of one of its subflows; one of another is ignored.
-    pub fn handle_segment(&mut self, now: Nanos, four: FourTuple, segment: &Segment, ecn: Ecn) {
-        let Some(which) = self.paths.iter().position(|path| path.four == four) else {
+    /// Takes a packet of one of its subflows; one of another is ignored.
+    pub fn handle_packet(&mut self, now: Nanos, packet: &Packet) {
+        let segment = &packet.segment;
+        let Some(which) = self.paths.iter().position(|path| path.receives(packet)) else {
             return;
         };
         if self.is_too_early(segment) {
             return;
         }
         let (subflow, mut control) = self.subflow_and_control(which);
-        let arrival = subflow.handle_segment(now, segment, ecn, &mut control);
+        let arrival = subflow.handle_segment(now, segment, packet.ecn, &mut control);
         let which = self.settle_start(now, which, arrival);
         if arrival.is_acceptable {
             self.take_acceptable(now, which, segment, arrival);
@@ -315,7 +316,7 @@ impl Connection {
         arrival: Arrival,
     ) {
         let path = &mut self.paths[which];
-        path.has_data_ack |= segment.options.mptcp.iter().any(has_data_ack);
+        path.has_data_ack = path.has_data_ack || segment.options.mptcp.iter().any(has_data_ack);
         let is_joined = path.signals.join == Join::Done;
         let has_data_acked = arrival.acked && path.subflow.counters().acked_bytes > 0;
         if is_joined && has_data_acked && !path.has_data_ack {
@@ -562,7 +563,7 @@ impl Connection {
         loop {
             let lives = match self.paths[which].mappings.place(&mut payload) {
                 Ok(mapped) => {
-                    mapped.iter().for_each(|mapped| self.insert(mapped));
+                    mapped.into_iter().for_each(|mapped| self.insert(mapped));
                     true
                 }
                 Err(error) => self.outlives(which, error),
@@ -591,7 +592,7 @@ impl Connection {
     }
 
     fn insert_plain(&mut self, offset: u64, payload: Payload) {
-        self.insert(&Mapped {
+        self.insert(Mapped {
             offset,
             payload,
             ends_stream: false,
@@ -607,12 +608,12 @@ impl Connection {
         }
     }
 
-    fn insert(&mut self, mapped: &Mapped) {
-        let inserted = self.receive.insert(mapped.offset, &mapped.payload);
+    fn insert(&mut self, mapped: Mapped) {
+        let end = mapped.offset + u64::from(mapped.payload.len());
+        let inserted = self.receive.insert(mapped.offset, mapped.payload);
         self.counters.duplicate_bytes += inserted.duplicate_bytes;
         self.counters.refused_bytes += inserted.refused_bytes;
         if mapped.ends_stream {
-            let end = mapped.offset + u64::from(mapped.payload.len());
             self.session.fins.end_remote(end);
         }
     }

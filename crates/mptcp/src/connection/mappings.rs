@@ -119,6 +119,15 @@ impl Mappings {
         if start >= self.position {
             self.forget_past();
         }
+        // Nearly always it is the last.
+        let is_last = self
+            .waiting
+            .back()
+            .is_none_or(|last| !last.is_infinite && last.end() <= start);
+        if is_last && self.waiting.len() < MAX_WAITING {
+            self.waiting.push_back(mapping);
+            return;
+        }
         let index = self.waiting.partition_point(|known| known.position < start);
         let previous = index.checked_sub(1).map(|previous| self.waiting[previous]);
         let next = self.waiting.get(index);

@@ -11,7 +11,7 @@ use crate::sched::Range;
 use crate::seq::DataSeq;
 use crate::subflow::{CloseReason, State, Subflow};
 use crate::time::{Nanos, SECOND, earliest};
-use crate::wire::{AddressId, Hops, MptcpOption, ResetReason, Token};
+use crate::wire::{AddressId, Hops, MptcpOption, Packet, ResetReason, Token};
 
 /// The longest wait for the fourth packet of a join; what would take longer is given up.
 const LONGEST_JOIN_WAIT: Nanos = 60 * SECOND;
@@ -186,6 +186,15 @@ impl Path {
                 false => self.subflow.send_ack(),
             }
         }
+    }
+
+    /// Whether a packet came to its ends.
+    pub(super) fn receives(&self, packet: &Packet) -> bool {
+        let (local, remote) = (self.four.local, self.four.remote);
+        local.port() == packet.segment.destination_port
+            && remote.port() == packet.segment.source_port
+            && local.ip() == packet.destination
+            && remote.ip() == packet.source
     }
 
     /// Whether data may go out on it.

@@ -10,7 +10,7 @@ use crate::sched::{
 };
 use crate::subflow::{Chunk, Control};
 use crate::time::Nanos;
-use crate::wire::Packet;
+use crate::wire::{Packet, Segment};
 
 impl Connection {
     /// The next packet to be sent now, if there is one.
@@ -19,9 +19,12 @@ impl Connection {
             self.advance_close(now);
             self.tune_receive_buffer(now);
             self.schedule(now);
-            let packet = self.poll_paths(now);
-            if packet.is_some() {
-                return packet;
+            let count = self.paths.len();
+            let first = self.next_to_transmit.checked_rem(count).unwrap_or(0);
+            for which in (first..count).chain(0..first) {
+                if let Some(segment) = self.transmit(now, which) {
+                    return Some(self.packet(which, segment));
+                }
             }
             self.reap_closed(now);
             // What a path that is gone leaves behind goes out on the others at once.
@@ -33,15 +36,19 @@ impl Connection {
         None
     }
 
-    /// Asks the paths one after the other, from the one on that sent last.
-    fn poll_paths(&mut self, now: Nanos) -> Option<Packet> {
-        let count = self.paths.len();
-        let first = self.next_to_transmit.checked_rem(count).unwrap_or(0);
-        let mut order = (first..count).chain(0..first);
-        order.find_map(|which| self.transmit(now, which))
+    fn packet(&mut self, which: usize, segment: Segment) -> Packet {
+        self.next_to_transmit = which;
+        let path = &self.paths[which];
+        Packet {
+            source: path.four.local.ip(),
+            destination: path.four.remote.ip(),
+            ecn: path.subflow.transmit_ecn(),
+            via: path.via.as_deref().cloned().unwrap_or_default(),
+            segment,
+        }
     }
 
-    fn transmit(&mut self, now: Nanos, which: usize) -> Option<Packet> {
+    fn transmit(&mut self, now: Nanos, which: usize) -> Option<Segment> {
         let receive_window = self.receive.window_bytes();
         let owed_mapping = self.session.owes_infinite_mapping;
         let path = &mut self.paths[which];
@@ -51,27 +58,22 @@ impl Connection {
             session: &mut self.session,
             signals: &mut path.signals,
         };
-        let segment =
-            path.subflow
-                .poll_transmit(now, receive_window, &mut control, &mut options)?;
+        let segment = path
+            .subflow
+            .poll_transmit(now, receive_window, &mut control, &mut options);
+        if segment.is_none() {
+            return segment;
+        }
         // What there was no place for waits for another acknowledgment: this one said other things.
         if path.signals.pending.len() < waiting_signals {
             path.keep_signalling(now);
         }
         self.receive
             .offer(u64::from(path.subflow.offered_window_bytes()));
-        let packet = Packet {
-            source: path.four.local.ip(),
-            destination: path.four.remote.ip(),
-            ecn: path.subflow.transmit_ecn(),
-            via: path.via.as_deref().cloned().unwrap_or_default(),
-            segment,
-        };
-        self.next_to_transmit = which;
         if owed_mapping && !self.session.owes_infinite_mapping {
             self.reserve_options();
         }
-        Some(packet)
+        segment
     }
 
     /// Asks the scheduler until it has nothing to say.

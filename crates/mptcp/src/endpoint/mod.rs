@@ -140,6 +140,18 @@ impl From<FourTuple> for Ends {
     }
 }
 
+impl Ends {
+    /// Those of whom a packet is for.
+    fn of_receiver(packet: &Packet) -> Self {
+        Self {
+            remote_port: packet.segment.source_port,
+            local_port: packet.segment.destination_port,
+            remote: packet.source,
+            local: packet.destination,
+        }
+    }
+}
+
 struct Slot {
     connection: Box<Connection>,
     ends: Vec<FourTuple>,
@@ -321,20 +333,19 @@ impl Endpoint {
 
     /// Takes a packet from the network.
     pub fn handle_packet(&mut self, now: Nanos, packet: &Packet) {
+        if let Some(&id) = self.by_ends.get(&Ends::of_receiver(packet)) {
+            self.with(id, |connection, _| connection.handle_packet(now, packet));
+            return;
+        }
+        let segment = &packet.segment;
         let four = FourTuple {
-            local: SocketAddr::new(packet.destination, packet.segment.destination_port),
-            remote: SocketAddr::new(packet.source, packet.segment.source_port),
+            local: SocketAddr::new(packet.destination, segment.destination_port),
+            remote: SocketAddr::new(packet.source, segment.source_port),
         };
-        if let Some(&id) = self.by_ends.get(&four.into()) {
-            self.with(id, |connection, _| {
-                connection.handle_segment(now, four, &packet.segment, packet.ecn);
-            });
-        } else if packet.segment.flags.contains(Flags::SYN)
-            && !packet.segment.flags.contains(Flags::ACK)
-        {
-            self.handle_syn(now, four, &packet.segment);
+        if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
+            self.handle_syn(now, four, segment);
         } else if !self.resume_handshake(now, four, packet) {
-            self.refuse(four, &packet.segment, None);
+            self.refuse(four, segment, None);
         }
     }
 
@@ -454,9 +465,7 @@ impl Endpoint {
         let mut connection = self.answer(now, four, &syn, choice);
         connection.assume_answered(now);
         let id = self.add_half_open(connection, four);
-        self.with(id, |connection, _| {
-            connection.handle_segment(now, four, segment, packet.ecn)
-        });
+        self.with(id, |connection, _| connection.handle_packet(now, packet));
         true
     }
 
@@ -602,10 +611,11 @@ impl Endpoint {
             return Some(reply);
         }
         while let Some(&id) = self.awake.front() {
-            let slot = self.connections.get_mut(&id);
-            let packet = slot.and_then(|slot| slot.connection.poll_transmit(now));
-            if packet.is_some() {
-                return packet;
+            if let Some(slot) = self.connections.get_mut(&id) {
+                let packet = slot.connection.poll_transmit(now);
+                if packet.is_some() {
+                    return packet;
+                }
             }
             self.awake.pop_front();
             self.settle(now, id);

@@ -433,6 +433,7 @@ impl Subflow {
 
     /// The next segment, if there is one to be sent now. `receive_window_bytes` is what the connection can take beyond what it
     /// has acknowledged; scaling may offer up to 2^shift - 1 bytes more, because rounding does not move the window back.
+    #[inline]
     pub fn poll_transmit(
         &mut self,
         now: Nanos,
@@ -440,22 +441,16 @@ impl Subflow {
         control: &mut Control<'_>,
         options: &mut dyn Options,
     ) -> Option<Segment> {
-        if self
-            .rests_with
-            .is_some_and(|bytes| receive_window_bytes <= bytes)
-        {
+        let rests = |with| receive_window_bytes <= with;
+        if self.rests_with.is_some_and(rests) {
             return None;
         }
-        let mut output = Output {
+        self.transmit(&mut Output {
             now,
             available: receive_window_bytes,
             control,
             options,
-        };
-        let draft = self.transmit(&mut output);
-        let rests = draft.is_none() && !self.timers.is_armed(Timer::Pacing);
-        self.rests_with = rests.then_some(receive_window_bytes);
-        Some(self.finish(draft?, &mut output))
+        })
     }
 
     /// The ECN field of the packet for the segment that [`Subflow::poll_transmit`] gave last.

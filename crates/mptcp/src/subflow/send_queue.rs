@@ -50,6 +50,9 @@ impl SendQueue {
 
     /// How long the next segment can be, up to `limit` bytes: chunks that continue each other count as one.
     pub fn next_len(&self, limit: u32) -> u32 {
+        if self.bytes == 0 {
+            return 0;
+        }
         let mut len = 0;
         let mut end = None;
         for chunk in &self.chunks {

@@ -24,7 +24,7 @@ pub(super) struct Output<'a, 'b> {
 }
 
 /// A segment before it has its header: what there is to decide. The rest follows from the state, and is filled in last.
-pub(super) struct Draft {
+struct Draft {
     kind: SegmentKind,
     seq: SeqNr,
     flags: Flags,
@@ -57,8 +57,15 @@ enum Sendable {
 }
 
 impl Subflow {
-    /// What is sent next, if anything is: noted as sent, and still to be [finished](Self::finish).
-    pub(super) fn transmit(&mut self, output: &mut Output<'_, '_>) -> Option<Draft> {
+    pub(super) fn transmit(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
+        let draft = self.draft(output);
+        let rests = draft.is_none() && !self.timers.is_armed(Timer::Pacing);
+        self.rests_with = rests.then_some(output.available);
+        Some(self.finish(draft?, output))
+    }
+
+    /// What is sent next, if anything is; it counts as sent.
+    fn draft(&mut self, output: &mut Output<'_, '_>) -> Option<Draft> {
         if std::mem::take(&mut self.reset_due) {
             return Some(self.draft_reset());
         }
@@ -185,12 +192,7 @@ impl Subflow {
         }
     }
 
-    fn transmit_new(
-        &mut self,
-        len: u32,
-        fin: bool,
-        output: &mut Output<'_, '_>,
-    ) -> Option<Draft> {
+    fn transmit_new(&mut self, len: u32, fin: bool, output: &mut Output<'_, '_>) -> Option<Draft> {
         self.restart_after_idle(output.now, output.control);
         let has_room = self.has_room(len, output.control);
         // The last FIN does not wait for the congestion window.
@@ -436,7 +438,7 @@ impl Subflow {
     }
 
     /// A segment with its header and options.
-    pub(super) fn finish(&mut self, draft: Draft, output: &mut Output<'_, '_>) -> Segment {
+    fn finish(&mut self, draft: Draft, output: &mut Output<'_, '_>) -> Segment {
         let is_syn = draft.flags.contains(Flags::SYN);
         let mut options = self.own_options(&draft, output.now);
         let total = self.options_limit(&draft);
