@@ -145,11 +145,15 @@ impl Segment {
         let start = to.len();
         to.extend_from_slice(&self.header(options.len()));
         to.extend_from_slice(options);
-        self.payload.append_to(to);
-        let segment = &mut to[start..];
-        let mut sum = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, segment.len());
-        sum.add_bytes(segment);
-        segment[16..18].copy_from_slice(&sum.checksum().to_be_bytes());
+        let len = self.len_with(options);
+        let mut sum = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, len);
+        sum.add_bytes(&to[start..]);
+        // A payload is summed where it stands: what was just written is slow to be read again.
+        self.payload.for_each_chunk(|chunk| {
+            sum.add_bytes(chunk);
+            to.extend_from_slice(chunk);
+        });
+        to[start + 16..start + 18].copy_from_slice(&sum.checksum().to_be_bytes());
     }
 
     /// The fixed part of the header, its checksum zero.
