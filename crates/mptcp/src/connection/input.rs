@@ -326,10 +326,10 @@ impl Connection {
 
     /// The next new data say that everything from a byte on, perhaps one that was sent before, is plain TCP.
     fn owe_infinite_mapping(&mut self, which: usize, back_to: u64) {
-        self.paths[which].signals.infinite = Some(InfiniteMapping {
+        self.paths[which].signals.infinite = Some(Box::new(InfiniteMapping {
             said_at: self.send.assigned(),
             back_to,
-        });
+        }));
         self.session.owes_infinite_mapping = true;
     }
 

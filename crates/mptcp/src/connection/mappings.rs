@@ -80,7 +80,7 @@ impl Mappings {
     pub(super) fn new() -> Self {
         Self {
             position: 1,
-            waiting: VecDeque::with_capacity(1),
+            waiting: VecDeque::new(),
             held: Payload::EMPTY,
             unmapped: Payload::EMPTY,
             unmapped_segments: 0,
@@ -125,6 +125,10 @@ impl Mappings {
             .back()
             .is_none_or(|last| !last.is_infinite && last.end() <= start);
         if is_last && self.waiting.len() < MAX_WAITING {
+            if self.waiting.capacity() == 0 {
+                // Many subflows never have two, and a first one would make room for four.
+                self.waiting.reserve_exact(1);
+            }
             self.waiting.push_back(mapping);
             return;
         }

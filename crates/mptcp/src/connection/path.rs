@@ -70,7 +70,7 @@ pub(super) struct PathSignals {
     /// MP_FAIL is to be said, with this number.
     pub(super) failed_from: Option<DataSeq>,
     /// Plain TCP begins.
-    pub(super) infinite: Option<InfiniteMapping>,
+    pub(super) infinite: Option<Box<InfiniteMapping>>,
 }
 
 /// The mapping that turns a stream into plain TCP (RFC 8684, section 3.7), in offsets of our stream.
@@ -107,7 +107,7 @@ pub(super) struct Path {
     /// A middlebox was on it, so that what the subflow acknowledged may not have reached the stream.
     pub(super) may_have_lost_acked: bool,
     /// The peer has removed its address, and it is asked whether it lives.
-    pub(super) suspicion: Option<Suspicion>,
+    pub(super) suspicion: Option<Box<Suspicion>>,
     /// Its local address is gone.
     pub(super) has_lost_address: bool,
     /// It is to be closed by FIN while others stay.

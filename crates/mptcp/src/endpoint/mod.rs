@@ -154,7 +154,7 @@ impl Ends {
 
 struct Slot {
     connection: Box<Connection>,
-    ends: Vec<FourTuple>,
+    ends: Vec<Ends>,
     /// What stands in `deadlines`: its next timeout, or an instant before it.
     deadline: Option<Nanos>,
     is_awake: bool,
@@ -321,7 +321,7 @@ impl Endpoint {
         self.by_ends.insert(four.into(), id);
         let slot = Slot {
             connection: Box::new(connection),
-            ends: vec![four],
+            ends: vec![four.into()],
             deadline: None,
             is_awake: true,
             accepted_at,
@@ -579,8 +579,8 @@ impl Endpoint {
         let Some(slot) = self.connections.remove(&id) else {
             return;
         };
-        for four in &slot.ends {
-            self.by_ends.remove(&Ends::from(*four));
+        for ends in &slot.ends {
+            self.by_ends.remove(ends);
         }
         self.by_token.remove(&slot.connection.local_token());
         if let Some(deadline) = slot.deadline {
@@ -646,9 +646,10 @@ impl Endpoint {
             self.events.push_back((id, event));
         }
         if slot.ends.len() > slot.connection.ends().count() {
-            let is_gone = |four: &mut FourTuple| !slot.connection.ends().any(|end| end == *four);
-            for four in slot.ends.extract_if(.., is_gone) {
-                self.by_ends.remove(&Ends::from(four));
+            let is_gone =
+                |ends: &mut Ends| !slot.connection.ends().any(|it| Ends::from(it) == *ends);
+            for ends in slot.ends.extract_if(.., is_gone) {
+                self.by_ends.remove(&ends);
             }
         }
         let requests: Vec<_> = std::iter::from_fn(|| slot.connection.poll_join()).collect();
@@ -677,7 +678,7 @@ impl Endpoint {
         let is_there = slot.connection.ends().any(|end| end == four);
         if is_there && self.by_ends.insert(four.into(), id).is_none() {
             slot.ends.reserve_exact(1);
-            slot.ends.push(four);
+            slot.ends.push(four.into());
         }
     }
 

@@ -18,6 +18,10 @@ impl SendQueue {
             return;
         }
         self.bytes += chunk.payload.len();
+        if self.chunks.capacity() == 0 {
+            // Many subflows never have two, and a first one would make room for four.
+            self.chunks.reserve_exact(1);
+        }
         self.chunks.push_back(chunk);
     }
 

@@ -41,6 +41,10 @@ impl SentData {
         let continues = self.0.back_mut().is_some_and(|last| last.extend(chunk));
         if !continues && !chunk.payload.is_empty() {
             let chunk = chunk.clone();
+            if self.0.capacity() == 0 {
+                // Many subflows never have two, and a first one would make room for four.
+                self.0.reserve_exact(1);
+            }
             self.0.push_back(Run { seq, chunk });
         }
     }
