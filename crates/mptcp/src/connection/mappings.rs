@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::payload::Payload;
+use crate::queue;
 use crate::seq::DataSeq;
 use crate::wire::checksum::Sum;
 
@@ -125,11 +126,7 @@ impl Mappings {
             .back()
             .is_none_or(|last| !last.is_infinite && last.end() <= start);
         if is_last && self.waiting.len() < MAX_WAITING {
-            if self.waiting.capacity() == 0 {
-                // Many subflows never have two, and a first one would make room for four.
-                self.waiting.reserve_exact(1);
-            }
-            self.waiting.push_back(mapping);
+            queue::push(&mut self.waiting, mapping);
             return;
         }
         let index = self.waiting.partition_point(|known| known.position < start);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::Buffer;
 use super::receive_tuning::Tuning;
 use crate::payload::Payload;
+use crate::queue;
 use crate::time::Nanos;
 
 /// Bytes of the peer's stream, numbered from 0.
@@ -38,7 +39,7 @@ pub(super) struct Inserted {
 impl ReceiveBuffer {
     pub(super) fn new(size: Buffer) -> Self {
         Self {
-            ready: VecDeque::with_capacity(1),
+            ready: VecDeque::new(),
             ready_bytes: 0,
             out_of_order: BTreeMap::new(),
             out_of_order_bytes: 0,
@@ -166,7 +167,7 @@ impl ReceiveBuffer {
         let len = u64::from(payload.len());
         self.next += len;
         self.ready_bytes += len;
-        self.ready.push_back(payload);
+        queue::push(&mut self.ready, payload);
     }
 
     fn put_in_order(&mut self) {

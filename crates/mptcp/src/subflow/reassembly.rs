@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::payload::Payload;
+use crate::queue;
 use crate::seq::SeqNr;
 use crate::wire::{SackBlock, SackBlocks};
 
@@ -72,7 +73,7 @@ impl Reassembly {
             irs,
             next: irs + 1,
             fin: None,
-            readable: VecDeque::with_capacity(1),
+            readable: VecDeque::new(),
             disorder: None,
         }
     }
@@ -148,7 +149,7 @@ impl Reassembly {
 
     fn append(&mut self, piece: Piece) {
         self.next = piece.end();
-        self.readable.push_back(piece.payload);
+        queue::push(&mut self.readable, piece.payload);
     }
 
     /// Pieces that were waiting are in order now.

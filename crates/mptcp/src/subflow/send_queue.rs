@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Chunk;
+use crate::queue;
 use crate::sched::Range;
 
 /// Chunks in the order in which they are to be sent.
@@ -18,11 +19,7 @@ impl SendQueue {
             return;
         }
         self.bytes += chunk.payload.len();
-        if self.chunks.capacity() == 0 {
-            // Many subflows never have two, and a first one would make room for four.
-            self.chunks.reserve_exact(1);
-        }
-        self.chunks.push_back(chunk);
+        queue::push(&mut self.chunks, chunk);
     }
 
     pub fn bytes(&self) -> u32 {
