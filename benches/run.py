@@ -86,7 +86,7 @@ def _link_name(discipline: str) -> str:
 
 def codec() -> dict[str, Figure]:
     """A data segment with DSS and SACK from bytes to a value and back, checksums included, with and without payload."""
-    command = ["cargo", "bench", "--quiet", "-p", "mptcp", "--bench", "codec"]
+    command = ["cargo", "bench", "--quiet", "-p", "mptcp", "--bench", "codec", "--", "--output-format", "bencher"]
     subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
     limits = {"parse-0": 900, "parse-1400": 1300, "emit-0": 850, "emit-1400": 1450}
     times = {f"codec-{case}": _alone(_fastest_sample("codec", case.replace("-", "_")), "ns", 100) for case in limits}
@@ -94,7 +94,7 @@ def codec() -> dict[str, Figure]:
 
 
 def _fastest_sample(group: str, case: str) -> float:
-    """Nanoseconds per iteration in the fastest sample of criterion: whatever else the machine does slows down the rest."""
+    """Nanoseconds per iteration in the fastest sample of criterion: what else the machine does slows down the rest."""
     samples = json.loads((ROOT / "target" / "criterion" / group / case / "new" / "sample.json").read_text())
     return min(time / times for time, times in zip(samples["times"], samples["iters"], strict=True))
 
