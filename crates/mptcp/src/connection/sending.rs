@@ -19,6 +19,7 @@ impl Connection {
             self.advance_close(now);
             self.tune_receive_buffer(now);
             self.schedule(now);
+            // One after the other, from the one on that sent last.
             let count = self.paths.len();
             let first = self.next_to_transmit.checked_rem(count).unwrap_or(0);
             for which in (first..count).chain(0..first) {
