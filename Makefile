@@ -41,7 +41,7 @@ check: build  ## format, lints and the fast tests
 	$(BIN)/ruff format --check $(PYTHON_FILES)
 	$(BIN)/mypy
 	cargo test --quiet --workspace
-	$(BIN)/pytest -n logical -m 'not slow and not kernel'
+	$(BIN)/pytest -n logical -m 'not slow and not kernel and not soak'
 
 test: check vectors kernel-test  ## everything but the soak: what CI runs
 	PROPTEST_CASES=10000 cargo test --quiet --package mptcp --test connection random_worlds
