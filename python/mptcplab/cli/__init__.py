@@ -66,7 +66,7 @@ def main() -> None:
         _end(str(error), error.exit_status)
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            _end("interrupted; the same command goes on with what is not done yet", INTERRUPTED)
+            _end("interrupted; the same command without --fresh goes on with what is not done yet", INTERRUPTED)
         raise
     except BrokenPipeError:
         # The reader has gone (`mptcplab list | head`): not an error, and nothing must be flushed any more.

@@ -67,7 +67,8 @@ def _crossings(outcome: Outcome, number: int, metric: str) -> Drawing | None:
     spreads, unit = _spreads(outcome, metric)
     panels = [entry for entry in outcome.found if (entry["kind"], entry["metric"]) == ("crossover", metric)]
     shown = panels[:MOST_PANELS]
-    lines = []
+    lines: list[Line] = []
+    ends = []
     with style():
         figure, axes = _panel_figure(len(shown), row_height=3.0)
         for plot, entry in zip(axes.flat, shown, strict=False):
@@ -80,9 +81,12 @@ def _crossings(outcome: Outcome, number: int, metric: str) -> Drawing | None:
                     drawn.append((_curve(plot, axis.over, of_values, colour, arm), colour))
             if entry["value"] is not None:
                 _mark(plot, entry["value"], entry["interval"])
-            label_line_ends(plot, [(float(line.y[-1]), line.label, colour) for line, colour in drawn])
+            ends.append([(float(line.y[-1]), line.label, colour) for line, colour in drawn])
             plot.set_title(_words(entry["at"]))
             lines += [Line(_panel(line.label, entry["at"]), line.x, line.y) for line, _ in drawn]
+        # Only now the axes, which are shared, have their limits.
+        for plot, labels in zip(axes.flat, ends, strict=False):
+            label_line_ends(plot, labels)
         _finish(figure, axes, len(shown), _title(axis.over), _with_unit(metric, unit))
     title = f"{metric} over {axis.over.name}, {' and '.join(axis.arms.values)}{_more(len(shown), len(panels))}"
     return Drawing(f"crossing-{number}", title, _said(lines, unit), figure, axis.over.name, metric, lines)
@@ -157,7 +161,7 @@ def _curve(plot: Axes, over: Factor, of_values: Mapping[str, Spread], colour: st
     medians = [spread.median for spread in spreads]
     plot.fill_between(x, [s.low for s in spreads], [s.high for s in spreads], color=colour, alpha=0.2, linewidth=0)
     plot.plot(x, medians, "o-", color=colour, markersize=4.5)
-    plot.set_xlim(min(number.values()), max(number.values()))
+    plot.margins(x=0.02)
     return Line(label, x, medians)
 
 
@@ -176,6 +180,8 @@ def _panel_figure(panels: int, *, row_height: float) -> tuple[Any, Any]:
 def _finish(figure: Any, axes: Any, panels: int, x_title: str, y_title: str) -> None:
     for plot in axes.flat[panels:]:
         plot.set_visible(False)
+    for plot in axes.flat[max(0, panels - axes.shape[1]) : panels]:
+        plot.tick_params(labelbottom=True)
     figure.supxlabel(x_title, fontsize=10)
     figure.supylabel(y_title, fontsize=10)
 

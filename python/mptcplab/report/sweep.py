@@ -52,7 +52,7 @@ def _finding(entry: Json, metric_unit: str) -> str:
     at = ", ".join(f"{name}={value}" for name, value in (entry["at"] or {}).items())
     if entry["kind"] == "crossover":
         text = _crossing(entry)
-        text = f"{text} ({at})" if at else text
+        text = f"{at}: {text}" if at else text
     elif entry["why"] is not None:
         text = f"{entry['metric']}: {entry['why']}"
     else:

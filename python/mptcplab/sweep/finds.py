@@ -61,17 +61,18 @@ class Axis:
 
 
 def crossing_axis(factors: Sequence[Factor]) -> Axis:
-    """The one numeric factor and the one with two values. Raises UsageError where there are none, or several."""
-    numeric = [factor for factor in factors if factor.numbers is not None]
+    """Along the first factor of numbers, between the values of the first that has two and is none of numbers.
+
+    Without such arms, a second factor of numbers that has two values gives them. Raises UsageError where there is none.
+    """
     arms = [factor for factor in factors if factor.numbers is None and len(factor.values) == 2]
-    if not arms:
-        arms = [factor for factor in numeric if len(factor.values) == 2][-1:] if len(numeric) > 1 else []
-    numeric = [factor for factor in numeric if factor not in arms]
-    if len(numeric) != 1 or len(arms) != 1:
-        found = ", ".join(f"{factor.name} ({len(factor.values)} values)" for factor in factors)
+    numeric = [factor for factor in factors if factor.numbers is not None]
+    arms += [factor for factor in numeric[1:] if len(factor.values) == 2]
+    if not numeric or not arms:
+        found = ", ".join(f"{factor.name} ({', '.join(factor.values)})" for factor in factors)
         raise UsageError(
-            "--find crossover needs one factor of numbers and one with two values, the arms, for example "
-            f"--set links.lte.delay=10ms,20ms,40ms --set flows.bulk.transport=tcp,mptcp; found {found}"
+            f"--find crossover: found {found}; needed are a factor of numbers and one with two values, the arms, "
+            "for example --set links.lte.delay=10ms,20ms,40ms --set flows.bulk.transport=tcp,mptcp"
         )
     return Axis(numeric[0], arms[0])
 
@@ -141,7 +142,9 @@ class _Curves:
         points = sorted(zip(axis.over.numbers or (), axis.over.values, strict=True))
         both = [(number, label) for number, label in points if all(values(label, arm) for arm in axis.arms.values)]
         table = _paired([values(label, arm) for arm in axis.arms.values for _, label in both])
-        return cls([number for number, _ in both], [label for _, label in both], table.reshape(len(table), 2, -1))
+        return cls(
+            [number for number, _ in both], [label for _, label in both], table.reshape(len(table), 2, len(both))
+        )
 
     def crossing(self, table: Floats) -> tuple[float, tuple[float, float]] | None:
         first, second = np.median(table, axis=0)
@@ -189,7 +192,7 @@ def _by_seed(runs: Sequence[Bundle], metric: str) -> dict[int, float]:
 def _paired(values: Sequence[Mapping[int, float]]) -> Floats:
     """A row for each seed that all have, a column for each."""
     seeds = sorted(set.intersection(*(set(found) for found in values))) if values else []
-    return np.array([[found[seed] for found in values] for seed in seeds], dtype=np.float64).reshape(-1, len(values))
+    return np.array([[found[seed] for found in values] for seed in seeds]).reshape(len(seeds), len(values))
 
 
 def _resamples(table: Floats, seed: int) -> Iterator[Floats]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import signal
 import threading
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor
@@ -22,7 +23,7 @@ from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from mptcplab.errors import ClusterError, RunFailed, first_few
+from mptcplab.errors import ClusterError, RunFailed, UsageError, first_few
 from mptcplab.results import RUN, Bundle
 from mptcplab.runner import HEED_CTRL_C_S, Job, Nobody, Observer, Stop, run_job
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 #: How often a cluster may try a run that failed with its worker, or for want of anything there.
 RETRIES = 3
 CONNECT_S = 10
+ADDRESS = re.compile(r"(tcp|tls|ws|wss)://.+:[0-9]+")
 
 #: In a process of `processes`: told when the caller is gone or has had enough, and held while a run goes on.
 _stop = Stop()
@@ -108,13 +110,16 @@ def _become_worker(caller: Connection) -> None:
     global _at_work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _at_work = threading.Lock()
-    threading.Thread(target=_end_with, args=(caller,), daemon=True).start()
+    threading.Thread(target=_heed, args=(caller,), daemon=True).start()
 
 
-def _end_with(caller: Connection) -> None:
-    """End this process when the other end of the pipe is closed, by its owner or by its owner's death."""
+def _heed(caller: Connection) -> None:
+    """Stop the run when the other end of the pipe is closed, by its owner or by its owner's death; after that, end."""
     connection.wait([caller])
     _stop.reason = "interrupted"
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
     with _at_work:
         os._exit(0)
 
@@ -123,8 +128,11 @@ def _end_with(caller: Connection) -> None:
 def cluster(address: str) -> Iterator[Executor]:
     """The workers of a Dask scheduler. A run whose worker dies is made by another.
 
-    Raises ClusterError if nobody answers there, if its workers have another mptcplab, or if it goes away.
+    Raises UsageError for what is no address, ClusterError if nobody answers there, if its workers have another
+    mptcplab, or if it goes away.
     """
+    if not ADDRESS.fullmatch(address):
+        raise UsageError(f"--cluster {address}: not of the form tcp://HOST:PORT, as `dask scheduler` prints it")
     try:
         from distributed import Client
         from distributed.scheduler import KilledWorker
@@ -132,7 +140,7 @@ def cluster(address: str) -> Iterator[Executor]:
         raise ClusterError("--cluster needs dask.distributed: pip install 'mptcplab[cluster]'") from error
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise ClusterError(f"{address}: no Dask scheduler answers there; `dask scheduler` starts one") from error
     with client:
         _check_versions(client.run(version, "mptcplab", on_error="return"))
@@ -141,7 +149,7 @@ def cluster(address: str) -> Iterator[Executor]:
         except KilledWorker as error:
             raise ClusterError(f"{address}: several workers died over the same run: {error}") from error
         except CancelledError as error:
-            raise ClusterError(f"{address}: the scheduler went away; the same command goes on") from error
+            raise ClusterError(f"{address}: went away; the same command without --fresh goes on") from error
 
 
 def _check_versions(found: dict[str, Any]) -> None:
