@@ -44,7 +44,7 @@ def command(
 
     from rich.markup import escape
 
-    from mptcplab.cli.output import print_json, print_remark, print_table, write_text
+    from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
     from mptcplab.report import arms_of, comparison_page, metrics_grid, outages_of, shares_grid, table_of
     from mptcplab.results import agreement, summary
 
@@ -60,6 +60,7 @@ def command(
     if outages is not None:
         print_table(outages.heads, [[escape(cell) for cell in row] for row in outages.rows], right=outages.numeric)
     for grid in (metrics_grid(agreed), shares_grid(agreed)) if agreed else ():
+        print_line("")
         print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
     print_remark(f"wrote {report}")
 
