@@ -80,6 +80,10 @@ fn values_of(kind: &str, values: &Bound<'_, PyAny>) -> PyResult<Values> {
         "int64" => Values::Integers(values.extract()?),
         "float64" => Values::Floats(values.extract()?),
         "text" => Values::Texts(values.extract()?),
-        other => return Err(PyValueError::new_err(format!("a column of {other}; allowed: int64, float64, text"))),
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "a column of {other}; allowed: int64, float64, text"
+            )));
+        }
     })
 }

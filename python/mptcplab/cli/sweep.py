@@ -104,7 +104,7 @@ def _carried_out(work: Sequence[Job], directory: Path, jobs: int | None, cluster
         raise UsageError("--cluster: runs in real time go one at a time, each would disturb the others; leave it out")
     pool: AbstractContextManager[Executor]
     pool = processes(min(jobs or usual_workers(work), len(open_jobs) or 1)) if cluster is None else cluster_of(cluster)
-    with pool as executor, held(directory), progress(work) as observer:
+    with pool as executor, held(directory), progress(open_jobs) as observer:
         return carry_out(work, executor, observer)
 
 

@@ -46,12 +46,11 @@ _at_work: AbstractContextManager[Any] = nullcontext()
 def carry_out(jobs: Sequence[Job], pool: Executor, observer: Observer) -> list[Bundle]:
     """Run the jobs on a pool; their bundles in the order of the jobs. Each is in its place as soon as it is done.
 
-    What is done already is not run again. On any error, and on KeyboardInterrupt, what has not begun is called off.
+    What is done already is neither run again nor told to the observer. On any error, and on KeyboardInterrupt, what has
+    not begun is called off.
     """
     ended: SimpleQueue[Future[Packed]] = SimpleQueue()
     bundles = {place: job.done for place, job in enumerate(jobs) if job.done is not None}
-    for place, bundle in bundles.items():
-        observer.finished(jobs[place], bundle)
     waiting: dict[Future[Packed], int] = {}
     try:
         for place, job in enumerate(jobs):

@@ -78,7 +78,8 @@ fn write(
     let file = File::create(path).map_err(|error| TableError::io(path, error))?;
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
     let failed = |error| TableError::parquet(path, error);
-    let mut writer = ArrowWriter::try_new(file, schema, Some(properties.build())).map_err(failed)?;
+    let mut writer =
+        ArrowWriter::try_new(file, schema, Some(properties.build())).map_err(failed)?;
     for batch in batches {
         writer.write(&batch?).map_err(failed)?;
     }
