@@ -177,6 +177,13 @@ def test_a_second_call_runs_only_what_is_missing(desk: Path) -> None:
     assert not list(desk.rglob("*.unfinished"))
 
 
+def test_values_that_mean_the_same_share_their_runs(desk: Path) -> None:
+    ended = mptcplab("sweep", "short.yaml", "--set", "links.wifi.delay=20ms,0.02s", "--json", cwd=desk)
+    first, second = ended.document["combinations"]
+    assert first["runs"] == second["runs"]
+    assert len(list(find(desk))) == 1
+
+
 def test_workers_give_the_same_bytes_as_run(done: tuple[Path, Ended], tmp_path: Path) -> None:
     directory, _ = done
     settings = ["--set", "links.wifi.queue=100p", "--set", "links.wifi.delay=20ms"]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from mptcplab.sweep import Outcome
 
 EXAMPLE = (
-    "Example: mptcplab sweep examples/sweep.yaml --set links.lte.delay=10ms,30ms,90ms "
-    "--set flows.bulk.transport=tcp,mptcp --find crossover:flows.bulk.goodput_bps"
+    "Example: mptcplab sweep examples/second-path.yaml --set links.lte.delay=10ms,40ms,160ms "
+    "--set flows.file.transport=tcp,mptcp --find crossover:flows.file.fct_s --repeat 6"
 )
 TABLE, PAGE = "runs.parquet", "sweep.html"
 #: What is drawn and listed unless something else is asked for.

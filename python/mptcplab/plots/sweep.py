@@ -12,7 +12,7 @@ from mptcplab.metrics.arrays import Floats
 from mptcplab.plots.comparison import bars
 from mptcplab.plots.drawing import BAND, INK, PALETTE, Drawing, Line, label_line_ends, new_figure, style
 from mptcplab.results import Spread
-from mptcplab.sweep import crossing_axis
+from mptcplab.sweep import crossing_axis, in_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,7 +82,7 @@ def _crossings(outcome: Outcome, number: int, metric: str) -> Drawing | None:
             if entry["value"] is not None:
                 _mark(plot, entry["value"], entry["interval"])
             ends.append([(float(line.y[-1]), line.label, colour) for line, colour in drawn])
-            plot.set_title(_words(entry["at"]))
+            plot.set_title(in_words(entry["at"]))
             lines += [Line(_panel(line.label, entry["at"]), line.x, line.y) for line, _ in drawn]
         # Only now the axes, which are shared, have their limits.
         for plot, labels in zip(axes.flat, ends, strict=False):
@@ -117,7 +117,7 @@ def _heat_maps(factors: Sequence[Factor], spreads: Spreads, metric: str, unit: s
             mesh = _heat_map(plot, cells, limits)
             plot.set_xticks(np.arange(len(across.values)), _in_order(across), rotation=_rotation(across), color=INK)
             plot.set_yticks(np.arange(len(up.values)), _in_order(up), color=INK)
-            plot.set_title(_words(at))
+            plot.set_title(in_words(at))
             lines += [
                 Line(_panel(f"{up.name}={value}", at), _places(across), row)
                 for value, row in zip(_in_order(up), cells, strict=True)
@@ -205,12 +205,8 @@ def _key(factors: Sequence[Factor], values: Mapping[str, str]) -> tuple[str, ...
     return tuple(values[factor.name] for factor in factors)
 
 
-def _words(at: Mapping[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in at.items())
-
-
 def _panel(label: str, at: Mapping[str, str]) -> str:
-    return f"{label}, {_words(at)}" if at else label
+    return f"{label}, {in_words(at)}" if at else label
 
 
 def _title(factor: Factor) -> str:

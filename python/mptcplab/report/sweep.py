@@ -10,6 +10,7 @@ from mptcplab.plots import Drawing
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.results.entities import Json
+from mptcplab.sweep import in_words
 
 if TYPE_CHECKING:
     from mptcplab.sweep import Outcome
@@ -49,7 +50,7 @@ def findings(outcome: Outcome) -> list[str]:
 
 
 def _finding(entry: Json, metric_unit: str) -> str:
-    at = ", ".join(f"{name}={value}" for name, value in (entry["at"] or {}).items())
+    at = in_words(entry["at"] or {})
     if entry["kind"] == "crossover":
         text = _crossing(entry)
         text = f"{at}: {text}" if at else text

@@ -1,20 +1,18 @@
 """Sweeps: all combinations of some factors, run on many processes or a cluster; a table, and what is looked for."""
 
-from mptcplab.sweep.combinations import Combination, Sweep, Values, combinations_of, in_words
+from mptcplab.sweep.combinations import Combination, Sweep, combinations_of, in_words
 from mptcplab.sweep.factors import Factor
-from mptcplab.sweep.finds import Axis, Find, crossing_axis
+from mptcplab.sweep.finds import Find, crossing_axis
 from mptcplab.sweep.outcome import Outcome
 from mptcplab.sweep.table import write_table
 from mptcplab.sweep.workers import carry_out, cluster, processes
 
 __all__ = [
-    "Axis",
     "Combination",
     "Factor",
     "Find",
     "Outcome",
     "Sweep",
-    "Values",
     "carry_out",
     "cluster",
     "combinations_of",

@@ -126,7 +126,7 @@ def _refuse(refused: Sequence[tuple[Values, MptcplabError]], among: int) -> None
     )
 
 
-def in_words(values: Values) -> str:
+def in_words(values: Mapping[str, str]) -> str:
     """``links.wifi.queue=10p, flows.bulk.cc=lia``."""
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
