@@ -107,6 +107,28 @@ def test_parameters_of_the_description_are_factors(desk: Path) -> None:
     )
 
 
+def test_combinations_may_differ_in_how_many_experiments_they_leave(desk: Path) -> None:
+    family = "parameters: {rate: [1mbit, 2mbit], seed: [1, 2]}\nexclude: [{rate: 1mbit, seed: 2}]\n"
+    (desk / "family.yaml").write_text(SHORT.replace("rate: 2mbit", "rate: $rate") + family)
+    ended = mptcplab("sweep", "family.yaml", "--set", "rate=1mbit,2mbit", "--json", cwd=desk)
+    assert [one["values"] for one in ended.document["combinations"]] == [
+        {"rate": "1mbit", "seed": "1"},
+        {"rate": "2mbit", "seed": "1"},
+        {"rate": "2mbit", "seed": "2"},
+    ]
+    table = pl.read_parquet(desk / ended.document["table"])
+    assert table["parameters.seed"].to_list() == ["1", "1", "2"]
+    assert table["seed"].to_list() == [1, 1, 1]
+
+
+def test_experiments_that_share_no_parameters_are_a_factor(desk: Path) -> None:
+    listed = "experiments: [{name: a}, {name: b, links: {wifi: {delay: 30ms}}}]\n"
+    (desk / "several.yaml").write_text(SHORT + listed)
+    ended = mptcplab("sweep", "several.yaml", "--json", cwd=desk)
+    assert [factor["values"] for factor in ended.document["factors"]] == [["short/a", "short/b"]]
+    assert pl.read_parquet(desk / ended.document["table"])["experiment"].to_list() == ["short/a", "short/b"]
+
+
 @pytest.mark.parametrize(
     ("values", "numbers", "unit"),
     [

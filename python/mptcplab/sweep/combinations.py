@@ -73,38 +73,45 @@ def combinations_of(spec: str, settings: Mapping[str, str], backend: str, metric
     count = prod(len(several) for several in values.values())
     if count > MOST_COMBINATIONS:
         raise UsageError(f"--set makes {count} combinations; at most {MOST_COMBINATIONS} are allowed")
-    found: list[Combination] = []
+    listed: list[tuple[Values, Member | Recorded]] = []
     refused: list[tuple[Values, MptcplabError]] = []
     for picked in product(*values.values()):
         changes = dict(zip(values, picked, strict=True))
         chosen = {key: value for key, value in changes.items() if len(values[key]) > 1}
         try:
-            members = find(spec, changes)
+            listed += [(chosen, member) for member in find(spec, changes)]
         except SpecError as error:
             refused.append((chosen, error))
-            continue
-        for member, own in zip(members, _own_values(members, values), strict=True):
-            try:
-                found.append(_checked(member, chosen | own, backend, metrics))
-            except (SpecError, Unsupported) as error:
-                refused.append((chosen | own, error))
+    found: list[Combination] = []
+    for (chosen, member), own in zip(listed, _own_values(listed, values), strict=True):
+        try:
+            found.append(_checked(member, chosen | own, backend, metrics))
+        except (SpecError, Unsupported) as error:
+            refused.append((chosen | own, error))
     _refuse(refused, len(found) + len(refused))
     return Sweep(_factors(found), found)
 
 
-def _own_values(members: Sequence[Member | Recorded], set_keys: Mapping[str, object]) -> list[Values]:
-    """By which values the experiments of a SPEC differ: those of their parameters, or else their names."""
-    if len(members) == 1:
-        return [{}]
-    assigned = [{} if isinstance(member, Recorded) else dict(member.assignment) for member in members]
-    varying = [name for name in assigned[0] if len({str(one.get(name)) for one in assigned}) > 1]
-    own = [{name: str(one.get(name)) for name in varying} for one in assigned]
-    if any(one.keys() != assigned[0].keys() for one in assigned) or len({repr(one) for one in own}) < len(own):
-        return [{EXPERIMENT: member.name} for member in members]
-    for name in varying:
-        if name in set_keys or f"parameters.{name}" in set_keys:
+def _own_values(listed: Sequence[tuple[Values, Member | Recorded]], set_keys: Mapping[str, object]) -> list[Values]:
+    """By what else than ``--set`` the experiments differ: the values of their parameters, or else their names."""
+    assigned = [{} if isinstance(member, Recorded) else _parameters(member) for _, member in listed]
+    names = dict.fromkeys(name for one in assigned for name in one)
+    are_set = [name for name in names if name in set_keys or f"parameters.{name}" in set_keys]
+    varying = [name for name in names if name not in are_set and len({one.get(name) for one in assigned}) > 1]
+    if all(name in one for one in assigned for name in varying):
+        own = [{name: one[name] for name in varying} for one in assigned]
+        points = [tuple((chosen | values).items()) for (chosen, _), values in zip(listed, own, strict=True)]
+        if len(set(points)) == len(points):
+            return own
+    picks = {tuple(chosen.items()) for chosen, _ in listed}
+    for name in are_set:
+        if len({(*c.items(), one.get(name)) for (c, _), one in zip(listed, assigned, strict=True)}) > len(picks):
             raise UsageError(f"--set {name}: a value of a sweep is one value, not a list; write --set {name}=1,2,3")
-    return own
+    return [{EXPERIMENT: member.name} for _, member in listed]
+
+
+def _parameters(member: Member) -> Values:
+    return {name: str(value) for name, value in member.assignment.items()}
 
 
 def _checked(member: Member | Recorded, values: Values, backend: str, metrics: Sequence[str]) -> Combination:

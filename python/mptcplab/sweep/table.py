@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from mptcplab import _core
-from mptcplab.results import Bundle, BundleError, metrics_of
+from mptcplab.results import METRICS, Bundle, BundleError, metrics_of
+from mptcplab.sweep.combinations import EXPERIMENT
+from mptcplab.sweep.factors import Factor
 from mptcplab.sweep.outcome import Outcome
 
 #: Of whose metrics every row of a run has a copy, with the entity before the name of the metric.
 WHOLE_RUN = ("run", "events.")
+OTHER_COLUMNS = ("backend", "seed", "status", "bundle", "expectations_held", "flow")
 
 
 def write_table(path: Path, outcome: Outcome, relative_to: Path) -> None:
@@ -29,10 +32,11 @@ def write_table(path: Path, outcome: Outcome, relative_to: Path) -> None:
     ]
     columns: list[tuple[str, str, list[Any]]] = []
     for factor in outcome.sweep.factors:
-        columns.append((factor.name, "text", [values.get(factor.name) for values, _, _ in rows]))
+        name, written = _column(factor), [values[factor.name] for values, _, _ in rows]
+        columns += [(name, "text", written)] if factor.name != EXPERIMENT else []
         if factor.numbers is not None:
             number = dict(zip(factor.values, factor.numbers, strict=True))
-            columns.append((f"{factor.name}:number", "float64", [number[values[factor.name]] for values, _, _ in rows]))
+            columns.append((f"{name}:number", "float64", [number[value] for value in written]))
     columns += [(key, "text", [bundle.record[key] for _, bundle, _ in rows]) for key in ("experiment", "backend")]
     columns.append(("seed", "int64", [bundle.record["seed"] for _, bundle, _ in rows]))
     columns.append(("status", "text", [bundle.status for _, bundle, _ in rows]))
@@ -46,6 +50,12 @@ def write_table(path: Path, outcome: Outcome, relative_to: Path) -> None:
         _core.write_columns(path, columns)
     except OSError as error:
         raise BundleError(str(error)) from error
+
+
+def _column(factor: Factor) -> str:
+    """The name of the factor; of a parameter whose name is taken the longer one that ``--set`` knows, too."""
+    is_taken = factor.name in OTHER_COLUMNS or ("flow", factor.name) in METRICS
+    return f"parameters.{factor.name}" if is_taken else factor.name
 
 
 def _held(bundle: Bundle) -> int | None:
