@@ -3,6 +3,7 @@
 mod apps;
 mod experiments;
 mod failures;
+mod random_faults;
 mod refusals;
 mod streams;
 mod tables;
