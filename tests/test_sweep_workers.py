@@ -141,7 +141,7 @@ class Cluster:
         self._started: list[subprocess.Popen[str]] = []
         file = directory / "scheduler.json"
         options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
-        self._start(["scheduler", *options], {})
+        self.scheduler = self._start(["scheduler", *options], {})
         wait_until(lambda: file.exists() and file.read_text().endswith("}"))
         self.address: str = json.loads(file.read_text())["address"]
 
@@ -230,6 +230,17 @@ def test_an_interrupted_caller_ends_tidily(desk: Path, cluster: Cluster) -> None
     assert (sweep.returncode, out) == (130, "")
     assert err == "mptcplab: interrupted; the same command without --fresh goes on with what is not done yet\n"
     is_completed_by_a_second_call(desk, "--cluster", cluster.address)
+
+
+def test_a_scheduler_that_goes_away_is_told(desk: Path, cluster: Cluster) -> None:
+    cluster.worker()
+    sweep = start(*SWEEP, "--cluster", cluster.address, cwd=desk)
+    wait_until(lambda: len(done(desk)) >= 2)
+    cluster.scheduler.kill()
+    out, err = sweep.communicate(timeout=60)
+    assert (sweep.returncode, out) == (3, "")
+    assert err == f"mptcplab: {cluster.address}: went away; the same command without --fresh goes on\n"
+    is_completed_by_a_second_call(desk)
 
 
 def test_a_cluster_with_another_version_is_refused(desk: Path, cluster: Cluster) -> None:

@@ -7,6 +7,7 @@ scratch directory, and the content of its bundle is what it returns.
 from __future__ import annotations
 
 import json
+import logging
 import multiprocessing
 import os
 import re
@@ -137,6 +138,8 @@ def cluster(address: str) -> Iterator[Executor]:
         from distributed.scheduler import KilledWorker
     except ImportError as error:
         raise ClusterError("--cluster needs dask.distributed: pip install 'mptcplab[cluster]'") from error
+    # What Dask logs with tracebacks, we tell in one message.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
     except OSError as error:
