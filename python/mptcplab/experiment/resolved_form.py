@@ -70,6 +70,8 @@ class Node(TypedDict):
 
     id: str
     kind: Literal["router", "switch", "ap"]
+    next_hop: NotRequired[Literal["ecmp_l3", "ecmp_l4", "random", "by_port"]]
+    """Routers that choose among equal next hops themselves: how."""
 
 
 @_strict
@@ -356,6 +358,8 @@ class Path(TypedDict):
     remote: str
     """Interface of the receiver."""
     hops: list[Hop]
+    routed: NotRequired[Literal[True]]
+    """Where routers choose the links: `hops` are then the first and the last."""
     rate_bps: Count | None
     """The tightest rate on the way."""
     ceiling_bps: Count | None

@@ -186,6 +186,9 @@ pub struct Path {
     pub remote: String,
     /// The links from `local` to the host that has `remote`, on whichever of its interfaces they end.
     pub hops: Vec<Hop>,
+    /// Whether `hops` are only the first and the last link, and routers choose those between.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub routed: bool,
     /// The smallest rate on the way; `None` if all are unbounded.
     #[serde(deserialize_with = "Option::deserialize")]
     pub rate_bps: Option<u64>,

@@ -270,6 +270,10 @@ impl<'a> Declared<'a> {
     /// A host answers for all its addresses, so they may end at another of its interfaces (RFC 1122, section 3.3.4.2: weak end system).
     fn validate_hops(&self, place: &str, path: &Path) -> Validity {
         let place = format!("{place}.hops");
+        if path.routed && path.hops.len() != 2 {
+            let allowed = "the first and the last, between which routers choose";
+            return refuse(place, path.hops.len(), allowed);
+        }
         let mut reached: Option<&String> = None;
         for hop in &path.hops {
             let link = &self.experiment.links[self.links.find(&place, &hop.link)?];
@@ -279,6 +283,7 @@ impl<'a> Declared<'a> {
             };
             let goes_on = match reached {
                 None => *near == path.local,
+                Some(_) if path.routed => true,
                 Some(end) => self.is_forwarded(end, near),
             };
             if !goes_on {

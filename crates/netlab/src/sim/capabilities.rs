@@ -39,6 +39,10 @@ const TABLE: &[Capability] = &[
     Capability::has("loss list"),
     Capability::has("trace"),
     Capability::has("medium"),
+    Capability::has("next_hop ecmp_l3"),
+    Capability::has("next_hop ecmp_l4"),
+    Capability::has("next_hop random"),
+    Capability::has("next_hop by_port"),
     Capability::has("captures"),
     Capability::has("stack backend"),
     Capability::lacks(

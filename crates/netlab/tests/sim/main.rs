@@ -3,6 +3,7 @@
 mod apps;
 mod experiments;
 mod failures;
+mod next_hops;
 mod refusals;
 mod streams;
 mod tables;

@@ -2,6 +2,7 @@
 
 mod actions;
 mod construction;
+mod forwarding;
 mod routes;
 
 use std::collections::HashMap;
@@ -14,6 +15,8 @@ use crate::link::{DropReason, Enqueued};
 use crate::links::{Arrival, LinkState, Links};
 use crate::time::Nanos;
 
+pub(super) use construction::direction;
+pub(super) use forwarding::Forwarding;
 pub(super) use routes::RouteId;
 use routes::Routes;
 
@@ -92,6 +95,7 @@ pub(in crate::sim) struct Network {
     pub(in crate::sim) segments: Segments,
     pub(in crate::sim) captures: Captures,
     routes: Routes,
+    forwarding: Forwarding,
     interface_of: HashMap<String, usize>,
     interface_at: HashMap<IpAddr, usize>,
     link_of: HashMap<String, usize>,
@@ -129,11 +133,12 @@ impl Network {
 
     /// The route of a segment between these two, if a flow has one.
     pub(in crate::sim) fn route(
-        &self,
+        &mut self,
         source: SocketAddr,
         destination: SocketAddr,
     ) -> Option<RouteId> {
-        self.routes.between(source, destination)
+        self.routes
+            .between(&mut self.forwarding, source, destination)
     }
 
     /// A host has a packet for which there is no route.
@@ -147,10 +152,12 @@ impl Network {
     pub(in crate::sim) fn originate(
         &mut self,
         now: Nanos,
-        packet: Packet,
+        mut packet: Packet,
         deadlines: &mut Deadlines,
     ) -> Option<Fate> {
-        let source = self.routes.get(packet.route).source;
+        let route = self.routes.get(packet.route);
+        let source = route.source;
+        packet.hop = route.first_hop;
         let interface = &mut self.interfaces[source];
         if !interface.has_address {
             interface.dropped_no_address += 1;
@@ -161,10 +168,9 @@ impl Network {
 
     /// Sends a packet over its next hop; behind the last it is where it was to go.
     fn go_on(&mut self, now: Nanos, packet: Packet, deadlines: &mut Deadlines) -> Option<Fate> {
-        let route = self.routes.get(packet.route);
-        match route.direction(packet.hop) {
+        match self.routes.direction(packet.hop) {
             Some(direction) => self.send(now, direction, packet, deadlines),
-            None => Some(self.take_in(route.destination, packet)),
+            None => Some(self.take_in(self.routes.get(packet.route).destination, packet)),
         }
     }
 
