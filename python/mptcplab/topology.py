@@ -71,7 +71,7 @@ def full_mesh(n: int) -> Blueprint:
 def fattree(k: int, homes: int) -> Blueprint:
     """A k-ary fat tree of routers: hosts `h1` to `h(k^3/4)`, `edgeP-I` and `aggP-I` in pod P, `core1` to `core(k^2/4)`.
 
-    Links are named after their two ends, as in `h1-edge1-1`. With two homes `eth1` of a host is at the next edge router.
+    Links are named after their two ends, as in `h1-edge1-1`. With two homes `eth1` is at the next edge router.
     """
     half = k // 2
     plan = Blueprint(nodes={f"core{i}": "router" for i in range(1, half * half + 1)})
@@ -284,7 +284,7 @@ class Routes:
     def best(
         self, start: Value, extended: Callable[[Value, Hop], Value], chosen: Callable[[Sequence[Value]], Value]
     ) -> Value:
-        """What the best way between the first and the last hop is worth: `extended` by each hop, `chosen` where ways meet."""
+        """What the best way between first and last hop is worth: `extended` by each hop, `chosen` where ways meet."""
         if self._ways is None:
             return start
 

@@ -26,6 +26,10 @@ const FIXED: &[Capability] = &[
     Capability::has("app request_response"),
     Capability::has("app short_flows"),
     Capability::has("app streaming"),
+    Capability::lacks(
+        "app video",
+        "the player is the simulator's: use streaming for a stream of one bit rate",
+    ),
     Capability::has("app iperf3"),
     Capability::has("app command"),
     Capability::has("action interface_down"),

@@ -171,6 +171,7 @@ pub fn is_finite(app: &Application) -> bool {
         Application::RequestResponse {
             count, duration_ns, ..
         } => count.is_some() || duration_ns.is_some(),
+        Application::Video(video) => video.length_ns.is_some(),
         Application::Cbr { duration_ns, .. } | Application::Probe { duration_ns, .. } => {
             duration_ns.is_some()
         }
@@ -192,7 +193,7 @@ pub fn why_impossible(flow: &Flow) -> Option<String> {
         | Application::Iperf3 { .. }
         | Application::Command { .. } => None,
         _ if is_udp => Some(format!("{} needs a stream: tcp or mptcp", flow.app.kind())),
-        Application::Bulk { .. } => None,
+        Application::Bulk { .. } | Application::Video(_) => None,
         Application::Streaming { bitrate_bps, .. } => not_zero("the bit rate", bitrate_bps),
         Application::RequestResponse {
             request_bytes,

@@ -17,7 +17,9 @@ pub use experiment::{
     Event, Experiment, Interface, Layer, Link, Measure, Medium, NextHop, Node, NodeKind, SCHEMA,
     Subnet, Vary,
 };
-pub use flow::{Application, Flow, FlowEnd, Hop, HopDirection, Path, PathManager, Transport};
+pub use flow::{
+    Application, Flow, FlowEnd, Hop, HopDirection, Path, PathManager, Transport, Video,
+};
 pub use host::{
     Behaviour, BehaviourName, FailedAfter, FirstHop, Host, Reinjection, Stack, SubflowOrder,
 };

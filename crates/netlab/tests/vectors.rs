@@ -16,11 +16,10 @@ use family::{Family, Inputs, Vector, longest_prefix};
 
 const FAMILIES: &[Family] = &[("ecmp.bounds", bounds), ("ecmp.fnv", hash)];
 
-/// The shares of next hops, and what hashes choose that lie on their borders and between.
+/// The shares of next hops, and what hashes choose at the borders of eighths.
 fn bounds(inputs: &Inputs) -> Result<Value, String> {
     let bounds = upper_bounds(&inputs.get::<Vec<u32>>("weights")?);
-    let beside = bounds.iter().flat_map(|bound| [*bound, bound + 1]);
-    let hashes = beside.chain([0, 1 << 29]).filter(|hash| *hash < 1 << 31);
+    let hashes = (0..8_u32).flat_map(|eighth| [eighth << 28, (eighth << 28) + (1 << 28) - 1]);
     let picks = hashes.map(|hash| (hash.to_string(), json!(by_threshold(hash << 1, &bounds))));
     Ok(json!({"upper_bounds": bounds, "pick_for_hash": Map::from_iter(picks)}))
 }

@@ -18,6 +18,7 @@ from mptcplab.experiment.flows import (
     RequestResponse,
     ShortFlows,
     Streaming,
+    Video,
 )
 from mptcplab.experiment.hosts import Behaviour, Host, Interface, NetworkNode
 from mptcplab.experiment.inject import parse_action
@@ -58,6 +59,7 @@ __all__ = [
     "Sequence",
     "ShortFlows",
     "Streaming",
+    "Video",
     "Vary",
     "json_schema",
     "load",

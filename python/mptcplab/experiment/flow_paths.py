@@ -154,7 +154,7 @@ class FlowPaths:
     def _path(self, path: _Path, capacities: Sequence[Capacity]) -> dict[str, Any]:
         rates = [rate for hop in path.route if (rate := self._rate(hop)) is not None]
         rtt = sum(self._rtt(hop) for hop in path.route)
-        resolved = {
+        resolved: dict[str, Any] = {
             "local": path.local.id,
             "remote": path.remote.id,
             "hops": [{"link": hop.link, "direction": _side(hop)} for hop in path.route],
@@ -170,7 +170,7 @@ class FlowPaths:
         }
 
     def _rtt(self, hop: Hop) -> int:
-        """Propagation there and back: answers take the same links, also where they come from another address (all_pairs)."""
+        """Propagation there and back: answers take the same links, also those of another address (all_pairs)."""
         both = (self._direction(hop)["delay_ns"], self._direction(Hop(hop.link, not hop.forward))["delay_ns"])
         return sum(both)
 
@@ -200,7 +200,7 @@ class FlowPaths:
         return directions.capacity_bps(self._direction(hop))
 
     def _capacities(self, path: _Path, packets: Packets, subflows: int) -> list[Capacity]:
-        """What the links of a path carry; subflows that routers send over different ways carry as much as all of them."""
+        """What the links of a path carry; subflows may take as many ways, where routers choose."""
         found = [
             Capacity(self._resource(hop), packets.ceiling(rate, self._direction(hop)["overhead_bytes"]))
             for hop in path.route
@@ -271,6 +271,10 @@ _APP_UNITS = {
     "poisson": "poisson_mean_ns",
     "bitrate": "bitrate_bps",
     "startup": "startup_ns",
+    "bitrates": "bitrates_bps",
+    "segment": "segment_ns",
+    "buffer": "buffer_ns",
+    "length": "length_ns",
 }
 
 
@@ -279,6 +283,10 @@ def _app(app: App) -> dict[str, Any]:
         return {"kind": "command", "argv": list(app.command)}
     chosen = getattr(app, app.kind)
     values = {_APP_UNITS.get(name, name): getattr(chosen, name) for name in type(chosen).model_fields}
-    return {"kind": app.kind} | {
-        name: int(value) if isinstance(value, int) else value for name, value in values.items()
-    }
+    return {"kind": app.kind} | {name: _as_numbers(value) for name, value in values.items()}
+
+
+def _as_numbers(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_numbers(item) for item in value]
+    return int(value) if isinstance(value, int) else value

@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 from mptcplab.experiment.base import ONE_OR_MORE, Model, Name, Shorthand, described
 from mptcplab.units import Duration, Size
 
-
 NextHop = Literal["ecmp", "random", "by_port"]
 HeaderHash = Literal["l3", "l4"]
 

@@ -312,6 +312,19 @@ class Streaming(TypedDict):
 
 
 @_strict
+class Video(TypedDict):
+    """Segments that a player asks for, each with a bit rate of its choice."""
+
+    kind: Literal["video"]
+    bitrates_bps: Annotated[list[Count], Field(min_length=1)]
+    """Ascending."""
+    segment_ns: Count
+    buffer_ns: Count
+    startup_ns: Count
+    length_ns: Count | None
+
+
+@_strict
 class Iperf3(TypedDict):
     """The iperf3 program."""
 
@@ -328,7 +341,7 @@ class Command(TypedDict):
 
 
 App: TypeAlias = Annotated[
-    Bulk | Cbr | Probe | RequestResponse | ShortFlows | Streaming | Iperf3 | Command, Field(discriminator="kind")
+    Bulk | Cbr | Probe | RequestResponse | ShortFlows | Streaming | Video | Iperf3 | Command, Field(discriminator="kind")
 ]
 
 

@@ -241,6 +241,27 @@ def fair_share_ratio(flow: FlowView) -> Value:
     return _quotient(goodput_bps(flow), fair)
 
 
+def video_bitrate_bps(flow: FlowView) -> Value:
+    """Mean bit rate of a video's segments, of which each is a unit."""
+    video = _segments(flow)
+    if isinstance(video, Absent):
+        return video
+    segment_s = flow.described["app"]["segment_ns"] / NANOS_PER_SECOND
+    return 8 * float(video.bytes.mean()) / segment_s
+
+
+def video_switches(flow: FlowView) -> Value:
+    """How often a segment is of another size, and so bit rate, than the one before."""
+    video = _segments(flow)
+    return video if isinstance(video, Absent) else float(np.count_nonzero(np.diff(video.bytes)))
+
+
+def _segments(flow: FlowView) -> UnitTimes | Absent:
+    if flow.described["app"]["kind"] != "video":
+        return Absent("the flow is no video")
+    return flow.units if len(flow.units) else Absent("no segment arrived")
+
+
 def _hop(hop: Json) -> tuple[str, str]:
     return hop["link"], hop["direction"]
 
@@ -288,5 +309,7 @@ FLOW_METRICS: dict[str, Callable[[FlowView], Value]] = {
     "n_reordering": n_reordering,
     "aggregation_benefit": aggregation_benefit,
     "fair_share_ratio": fair_share_ratio,
+    "video_bitrate_bps": video_bitrate_bps,
+    "video_switches": video_switches,
 }
 """Functions of the derived metrics of one flow; groups combine them as the metric table says."""

@@ -18,6 +18,7 @@ const TABLE: &[Capability] = &[
     Capability::has("app request_response"),
     Capability::has("app short_flows"),
     Capability::has("app streaming"),
+    Capability::has("app video"),
     Capability::lacks("app iperf3", NEEDS_KERNEL),
     Capability::lacks("app command", NEEDS_KERNEL),
     Capability::has("action interface_down"),

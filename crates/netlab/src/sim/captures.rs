@@ -71,6 +71,11 @@ impl Captures {
         Ok(captures)
     }
 
+    /// Whether no interface is captured.
+    pub(super) fn are_none(&self) -> bool {
+        self.files.is_empty()
+    }
+
     /// Whether an interface is captured.
     pub(super) fn has(&self, interface: usize) -> bool {
         self.files.contains_key(&interface)

@@ -227,6 +227,7 @@ impl Flows {
     }
 
     /// Whether the last of the flows that end by themselves has just done so.
+    #[inline]
     pub(super) fn are_done(&mut self) -> bool {
         while let Some(flow) = self.unfinished.last().copied() {
             if !self.is_over(flow) {

@@ -33,6 +33,7 @@ use profile::profile;
 use record::Transfer;
 pub(super) use record::{FlowRecord, Notes, STREAM_METRICS};
 use session::Session;
+pub(super) use session::VideoRecord;
 pub(super) use subflows::SUBFLOW_METRICS;
 
 /// All hosts, and the flows between them that are not UDP.

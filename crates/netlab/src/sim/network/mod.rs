@@ -192,8 +192,9 @@ impl Network {
         )
     }
 
+    #[inline]
     fn capture(&mut self, now: Nanos, interface: usize, is_sent: bool, packet: &Packet) {
-        if !self.captures.has(interface) {
+        if self.captures.are_none() || !self.captures.has(interface) {
             return;
         }
         let route = self.routes.get(packet.route);
@@ -238,18 +239,17 @@ impl Network {
         }
     }
 
-    /// Tells the event queue when a channel must be polled next.
-    pub(in crate::sim) fn schedule(&self, now: Nanos, channel: usize, deadlines: &mut Deadlines) {
+    /// Tells the event queue when a channel must be polled next, and returns it.
+    pub(in crate::sim) fn schedule(
+        &self,
+        now: Nanos,
+        channel: usize,
+        deadlines: &mut Deadlines,
+    ) -> Option<Nanos> {
         // What a queue discipline dropped at an earlier instant comes out now.
-        let next = self.links.next_departure(channel);
-        let entity = EntityId(FIRST_CHANNEL + channel as u32);
-        deadlines.set(entity, next.map(|at| at.max(now)));
-    }
-
-    /// Whether a channel has something to do up to `now`.
-    pub(in crate::sim) fn is_due(&self, now: Nanos, channel: usize) -> bool {
-        let next = self.links.next_departure(channel);
-        next.is_some_and(|at| at <= now)
+        let next = self.links.next_departure(channel).map(|at| at.max(now));
+        deadlines.set(EntityId(FIRST_CHANNEL + channel as u32), next);
+        next
     }
 
     /// The next packet that leaves a channel up to `now`.
