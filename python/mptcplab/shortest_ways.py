@@ -36,7 +36,7 @@ class ShortestWays:
         extended: Callable[[Value, str, str], Value],
         chosen: Callable[[Sequence[Value]], Value],
     ) -> dict[str, Value]:
-        """A value for each vertex: `start` at the first, `extended(value, a, b)` by a step, `chosen` where ways meet."""
+        """For each vertex: `start` at the first, `extended(value, a, b)` by a step, `chosen` where ways meet."""
         values: dict[str, Value] = {}
         for vertex in self.vertices:
             arriving = [extended(values[earlier], earlier, vertex) for earlier in self._before[vertex]]

@@ -331,7 +331,13 @@ class Flow(Model):
                     f"with {' or '.join(transports)}",
                     field=name,
                 )
-        if self.transport == "udp" and self.app.kind in ("bulk", "request_response", "short_flows", "streaming", "video"):
+        if self.transport == "udp" and self.app.kind in (
+            "bulk",
+            "request_response",
+            "short_flows",
+            "streaming",
+            "video",
+        ):
             raise described(
                 f"app {self.app.kind}{'' if 'app' in self.model_fields_set else ' (the default)'} needs a stream, "
                 "transport is udp",

@@ -341,7 +341,8 @@ class Command(TypedDict):
 
 
 App: TypeAlias = Annotated[
-    Bulk | Cbr | Probe | RequestResponse | ShortFlows | Streaming | Video | Iperf3 | Command, Field(discriminator="kind")
+    Bulk | Cbr | Probe | RequestResponse | ShortFlows | Streaming | Video | Iperf3 | Command,
+    Field(discriminator="kind"),
 ]
 
 

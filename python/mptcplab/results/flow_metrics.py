@@ -15,6 +15,7 @@ from mptcplab.results.subflows import NO_SUBFLOWS, recreated, reused, subflows_o
 from mptcplab.results.tables import NANOS_PER_SECOND, UnitTimes
 
 NO_CONNECTION = "datagrams have no connection"
+NO_VIDEO = "the flow is no video"
 PROGRAMS = ("iperf3", "command")
 NO_UNITS = "no data unit was delivered"
 TOO_FEW_UNITS = "fewer than two data units were delivered"
@@ -258,7 +259,7 @@ def video_switches(flow: FlowView) -> Value:
 
 def _segments(flow: FlowView) -> UnitTimes | Absent:
     if flow.described["app"]["kind"] != "video":
-        return Absent("the flow is no video")
+        return Absent(NO_VIDEO)
     return flow.units if len(flow.units) else Absent("no segment arrived")
 
 

@@ -9,3 +9,4 @@ mod streams;
 mod tables;
 mod topologies;
 mod trace;
+mod video;

@@ -73,7 +73,7 @@ pub(super) struct Routes {
     hops: Vec<u32>,
     /// What leads from one address of a flow to another, both ways.
     of_flow: FxHashMap<(usize, AddressPair), Known>,
-    /// The routes in use, by the ends of their segments.
+    /// What routers chose, by the sender and the receiver of a path.
     of_ends: FxHashMap<(SocketAddr, SocketAddr), RouteId>,
 }
 
@@ -147,25 +147,9 @@ impl Routes {
         }
     }
 
-    /// The route of a segment between these two.
+    /// The route of a segment between these two. Of several routes of a description, the opener's port chooses: subflows take
+    /// them in turn, as they get their ports in turn.
     pub(super) fn between(
-        &mut self,
-        forwarding: &mut Forwarding,
-        source: SocketAddr,
-        destination: SocketAddr,
-    ) -> Option<RouteId> {
-        if let Some(route) = self.of_ends.get(&(source, destination)) {
-            return Some(*route);
-        }
-        let route = self.find(forwarding, source, destination)?;
-        self.of_ends.insert((source, destination), route);
-        self.of_ends.insert((destination, source), route.reversed());
-        Some(route)
-    }
-
-    /// Of several routes of a description, the opener's port chooses: subflows take them in turn, as they get their ports in
-    /// turn.
-    fn find(
         &mut self,
         forwarding: &mut Forwarding,
         source: SocketAddr,
@@ -183,21 +167,40 @@ impl Routes {
             let known = self.of_flow.get(&(flow_at_port(accepted_at)?, pair))?;
             Some((known, opened_from))
         })?;
-        let (path, is_back) = match known {
-            Known::Routes(routes) => return Some(routes[usize::from(opened_from) % routes.len()]),
-            Known::Chosen { path, is_back } => (*path, *is_back),
-        };
-        let (source, destination) = match is_back {
-            true => (destination, source),
-            false => (source, destination),
-        };
+        match known {
+            Known::Routes(routes) => Some(routes[usize::from(opened_from) % routes.len()]),
+            Known::Chosen { path, is_back } => {
+                let (path, is_back) = (*path, *is_back);
+                let (from, to) = match is_back {
+                    true => (destination, source),
+                    false => (source, destination),
+                };
+                let route = self.chosen_between(forwarding, path, from, to, opened_from)?;
+                Some(if is_back { route.reversed() } else { route })
+            }
+        }
+    }
+
+    /// The route that routers choose from the sender of a path to its receiver; they are asked once.
+    fn chosen_between(
+        &mut self,
+        forwarding: &mut Forwarding,
+        path: ChosenPath,
+        source: SocketAddr,
+        destination: SocketAddr,
+        opener_port: u16,
+    ) -> Option<RouteId> {
+        if let Some(route) = self.of_ends.get(&(source, destination)) {
+            return Some(*route);
+        }
         let tuple = FiveTuple {
             source,
             destination,
             protocol: TCP,
         };
-        let route = self.add_chosen(forwarding, path, tuple, opened_from)?;
-        Some(if is_back { route.reversed() } else { route })
+        let route = self.add_chosen(forwarding, path, tuple, opener_port)?;
+        self.of_ends.insert((source, destination), route);
+        Some(route)
     }
 }
 
