@@ -169,7 +169,9 @@ def _delivered_packets(bundle: Path) -> int:
 def eight_links() -> dict[str, Figure]:
     """A packet-hop with MPTCP over eight parallel links, and a thousand short runs on all processors; then UDP."""
     htsim = {"peer": "htsim", "peer_value": 125}
-    figures = _simulated("sim-8links", "eight-links-mptcp.yaml", {}, limit=400, memory_mb=50, peer=htsim)
+    figures = _simulated(
+        "sim-8links", "eight-links-mptcp.yaml", {}, limit=400, memory_mb=50, peer=htsim, counted=("2s", "4s")
+    )
     short = {"topology.parallel_links.rate": "1mbit", "duration": "10s"}
     with tempfile.TemporaryDirectory() as folder:
         experiment = _resolved(Path(folder), "eight-links-mptcp.yaml", short)
@@ -186,20 +188,39 @@ def eight_links() -> dict[str, Figure]:
 def fattree_k8() -> dict[str, Figure]:
     """A packet-hop in a fat tree of 128 hosts."""
     peer = {"peer": "htsim", "peer_value": 610}
-    return _simulated("sim-fattree-k8", "fat-tree.yaml", {}, limit=200, memory_mb=300, peer=peer)
+    return _simulated(
+        "sim-fattree-k8",
+        "fat-tree.yaml",
+        {"duration": "500ms"},
+        limit=200,
+        memory_mb=300,
+        peer=peer,
+        counted=("50ms", "100ms"),
+    )
 
 
 def fattree_k16() -> dict[str, Figure]:
     """A packet-hop in a fat tree of 1024 hosts."""
     peer = {"peer": "htsim", "peer_value": 1540}
-    larger = {"topology.fattree.k": 16, "flows.all.hosts": ["h[1-1024]"], "duration": "200ms"}
-    return _simulated("sim-fattree-k16", "fat-tree.yaml", larger, limit=280, memory_mb=300, peer=peer)
+    larger = {"topology.fattree.k": 16, "flows.all.hosts": ["h[1-1024]"], "duration": "50ms"}
+    return _simulated(
+        "sim-fattree-k16", "fat-tree.yaml", larger, limit=280, memory_mb=300, peer=peer, counted=("10ms", "20ms")
+    )
 
 
 def _simulated(
-    name: str, description: str, changes: dict[str, Any], limit: float, memory_mb: float, peer: Figure
+    name: str,
+    description: str,
+    changes: dict[str, Any],
+    limit: float,
+    memory_mb: float,
+    peer: Figure,
+    counted: tuple[str, str],
 ) -> dict[str, Figure]:
-    """CPU time, memory and instructions of a simulated experiment; htsim, the peer, leaves most of TCP out."""
+    """CPU time, memory and instructions of a simulated experiment; htsim, the peer, leaves most of TCP out.
+
+    Instructions are those that a run of the second of the `counted` durations takes more than one of the first.
+    """
     runner = _experiment_bench()
     with tempfile.TemporaryDirectory() as folder:
         experiment = _resolved(Path(folder), description, changes)
@@ -212,9 +233,9 @@ def _simulated(
         if shutil.which("valgrind") is None:
             print(f"{name}: instructions left out, as valgrind is not installed")
             return figures
-        short = _resolved(Path(folder), description, changes | {"duration": "50ms"})
+        short = _resolved(Path(folder), description, changes | {"duration": counted[0]})
         instructions, hops = _counted(runner, short)
-        twice = _resolved(Path(folder), description, changes | {"duration": "100ms"})
+        twice = _resolved(Path(folder), description, changes | {"duration": counted[1]})
         more_instructions, more_hops = _counted(runner, twice)
         each = (more_instructions - instructions) / (more_hops - hops)
         return figures | {f"{name}-instructions": _alone(each, "instructions", 3 * limit)}

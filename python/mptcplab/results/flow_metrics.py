@@ -247,7 +247,7 @@ def video_bitrate_bps(flow: FlowView) -> Value:
     video = _segments(flow)
     if isinstance(video, Absent):
         return video
-    segment_s = flow.described["app"]["segment_ns"] / NANOS_PER_SECOND
+    segment_s: float = flow.described["app"]["segment_ns"] / NANOS_PER_SECOND
     return 8 * float(video.bytes.mean()) / segment_s
 
 
