@@ -97,14 +97,15 @@ impl Chooser {
         }
     }
 
-    /// The place of the next hop of a packet, whose connection was opened from `opener_port`.
-    pub(crate) fn choose(&self, tuple: &FiveTuple, opener_port: u16, choice: Choice) -> usize {
+    /// The place of the next hop of a packet.
+    pub(crate) fn choose(&self, tuple: &FiveTuple, choice: Choice) -> usize {
         let hash = match self.rule {
             NextHop::EcmpL3 => mixed(tuple.hash_l3() ^ self.seed as u32),
             NextHop::EcmpL4 => mixed(tuple.hash_l4() ^ self.seed as u32),
             NextHop::Random => (xxh3_64_with_seed(&tuple.bytes(), self.seed) >> 32) as u32,
             NextHop::ByPort => {
-                return usize::from(opener_port) / choice.ways_before % choice.next_hops;
+                let ports = [tuple.source, tuple.destination].map(|end| usize::from(end.port()));
+                return (ports[0] + ports[1]) / choice.ways_before % choice.next_hops;
             }
         };
         by_threshold(hash, &upper_bounds(&vec![1; choice.next_hops]))

@@ -103,7 +103,7 @@ pub enum NextHop {
     EcmpL4,
     /// At random for each pair of addresses and ports, with the seed of the run.
     Random,
-    /// In turn, by the port that a connection was opened from.
+    /// In turn, by the sum of the two ports.
     ByPort,
 }
 

@@ -77,9 +77,7 @@ impl Network {
             destination: SocketAddr::new(destination, ports[1]),
             protocol: UDP,
         };
-        let route = self
-            .routes
-            .add_chosen(&mut self.forwarding, chosen, tuple, ports[0]);
+        let route = self.routes.add_chosen(&mut self.forwarding, chosen, tuple);
         route.expect("checked: routers lead there")
     }
 

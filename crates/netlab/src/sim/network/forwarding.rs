@@ -67,12 +67,7 @@ impl Forwarding {
     }
 
     /// The directions that a packet takes: the two given ones, and between them what routers choose for it.
-    pub(super) fn way(
-        &mut self,
-        ends: [u32; 2],
-        tuple: &FiveTuple,
-        opener_port: u16,
-    ) -> Option<Vec<u32>> {
+    pub(super) fn way(&mut self, ends: [u32; 2], tuple: &FiveTuple) -> Option<Vec<u32>> {
         let [Some(start), Some(goal)] = self.nodes_between(ends) else {
             return None;
         };
@@ -87,7 +82,7 @@ impl Forwarding {
                 ways_before: next.ways_before,
             };
             let chosen = match &self.choosers[node] {
-                Some(chooser) if choice.next_hops > 1 => chooser.choose(tuple, opener_port, choice),
+                Some(chooser) if choice.next_hops > 1 => chooser.choose(tuple, choice),
                 _ => 0,
             };
             let direction = *next.directions.get(chosen)?;

@@ -106,7 +106,6 @@ impl Routes {
         forwarding: &mut Forwarding,
         path: ChosenPath,
         tuple: FiveTuple,
-        opener_port: u16,
     ) -> Option<RouteId> {
         let answers = FiveTuple {
             source: tuple.destination,
@@ -114,8 +113,8 @@ impl Routes {
             ..tuple
         };
         let [first, last] = path.ends;
-        let there = forwarding.way([first, last], &tuple, opener_port)?;
-        let back = forwarding.way([last ^ 1, first ^ 1], &answers, opener_port)?;
+        let there = forwarding.way([first, last], &tuple)?;
+        let back = forwarding.way([last ^ 1, first ^ 1], &answers)?;
         Some(self.add(path.local, path.remote, &there, &back))
     }
 
@@ -175,7 +174,7 @@ impl Routes {
                     true => (destination, source),
                     false => (source, destination),
                 };
-                let route = self.chosen_between(forwarding, path, from, to, opened_from)?;
+                let route = self.chosen_between(forwarding, path, from, to)?;
                 Some(if is_back { route.reversed() } else { route })
             }
         }
@@ -188,7 +187,6 @@ impl Routes {
         path: ChosenPath,
         source: SocketAddr,
         destination: SocketAddr,
-        opener_port: u16,
     ) -> Option<RouteId> {
         if let Some(route) = self.of_ends.get(&(source, destination)) {
             return Some(*route);
@@ -198,7 +196,7 @@ impl Routes {
             destination,
             protocol: TCP,
         };
-        let route = self.add_chosen(forwarding, path, tuple, opener_port)?;
+        let route = self.add_chosen(forwarding, path, tuple)?;
         self.of_ends.insert((source, destination), route);
         Some(route)
     }
