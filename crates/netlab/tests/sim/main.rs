@@ -4,6 +4,7 @@ mod apps;
 mod experiments;
 mod failures;
 mod next_hops;
+mod random_faults;
 mod refusals;
 mod streams;
 mod tables;
