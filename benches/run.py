@@ -168,6 +168,122 @@ def _delivered_packets(bundle: Path) -> int:
     return sum(link["delivered_packets"] for link in links)
 
 
+def eight_links() -> dict[str, Figure]:
+    """A packet-hop with MPTCP over eight parallel links, and a thousand short runs on all processors; then UDP."""
+    htsim = {"peer": "htsim", "peer_value": 125}
+    figures = _simulated(
+        "sim-8links", "eight-links-mptcp.yaml", {}, limit=400, memory_mb=50, peer=htsim, counted=("2s", "4s")
+    )
+    short = {"topology.parallel_links.rate": "1mbit", "duration": "10s"}
+    with tempfile.TemporaryDirectory() as folder:
+        experiment = _resolved(Path(folder), "eight-links-mptcp.yaml", short)
+        seeds = [[str(seed) for seed in range(first, 1000, 2)] for first in range(2)]
+        runner = _experiment_bench()
+        begun = time.perf_counter()
+        halves = [subprocess.Popen([runner, experiment, *half], stdout=subprocess.DEVNULL) for half in seeds]
+        if any(half.wait() for half in halves):
+            sys.exit("sim-1000runs: a run failed")
+        figures["sim-1000runs"] = _alone(time.perf_counter() - begun, "s", 20)
+    return figures | simulator()
+
+
+def fattree_k8() -> dict[str, Figure]:
+    """A packet-hop in a fat tree of 128 hosts."""
+    peer = {"peer": "htsim", "peer_value": 610}
+    return _simulated(
+        "sim-fattree-k8",
+        "fat-tree.yaml",
+        {"duration": "500ms"},
+        limit=200,
+        memory_mb=300,
+        peer=peer,
+        counted=("50ms", "100ms"),
+    )
+
+
+def fattree_k16() -> dict[str, Figure]:
+    """A packet-hop in a fat tree of 1024 hosts."""
+    peer = {"peer": "htsim", "peer_value": 1540}
+    larger = {"topology.fattree.k": 16, "flows.all.hosts": ["h[1-1024]"], "duration": "50ms"}
+    return _simulated(
+        "sim-fattree-k16", "fat-tree.yaml", larger, limit=280, memory_mb=300, peer=peer, counted=("10ms", "20ms")
+    )
+
+
+def _simulated(
+    name: str,
+    description: str,
+    changes: dict[str, Any],
+    limit: float,
+    memory_mb: float,
+    peer: Figure,
+    counted: tuple[str, str],
+) -> dict[str, Figure]:
+    """CPU time, memory and instructions of a simulated experiment; htsim, the peer, leaves most of TCP out.
+
+    Instructions are those that a run of the second of the `counted` durations takes more than one of the first.
+    """
+    runner = _experiment_bench()
+    with tempfile.TemporaryDirectory() as folder:
+        experiment = _resolved(Path(folder), description, changes)
+        runs = [_lines(subprocess.check_output([runner, experiment], text=True)) for _ in range(3)]
+        ns = statistics.median(run["cpu-ns"] / run["hops"] for run in runs)
+        figures = {
+            name: {"value": ns, "unit": "ns/hop", "limit": limit, **peer},
+            f"{name}-memory": _alone(runs[0]["memory-bytes"] / 1e6, "MB", memory_mb),
+        }
+        if shutil.which("valgrind") is None:
+            print(f"{name}: instructions left out, as valgrind is not installed")
+            return figures
+        short = _resolved(Path(folder), description, changes | {"duration": counted[0]})
+        instructions, hops = _counted(runner, short)
+        twice = _resolved(Path(folder), description, changes | {"duration": counted[1]})
+        more_instructions, more_hops = _counted(runner, twice)
+        each = (more_instructions - instructions) / (more_hops - hops)
+        return figures | {f"{name}-instructions": _alone(each, "instructions", 3 * limit)}
+
+
+def _resolved(folder: Path, description: str, changes: dict[str, Any]) -> str:
+    from mptcplab.experiment import Experiment, resolve
+
+    experiment = Experiment.from_yaml(ROOT / "benches" / description).override(changes)
+    file = folder / f"{len(list(folder.iterdir()))}.json"
+    file.write_text(resolve(experiment).json())
+    return str(file)
+
+
+def _experiment_bench() -> str:
+    """The program that runs resolved experiments: built, and found."""
+    command = [
+        "cargo",
+        "bench",
+        "--quiet",
+        "-p",
+        "netlab",
+        "--bench",
+        "experiment",
+        "--no-run",
+        "--message-format=json",
+    ]
+    printed = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
+    made = [json.loads(line).get("executable") for line in printed.splitlines()]
+    return next(program for program in made if program)
+
+
+def _lines(printed: str) -> dict[str, float]:
+    return {name: float(value) for name, value in (line.split() for line in printed.splitlines())}
+
+
+def _counted(runner: str, experiment: str) -> tuple[int, int]:
+    """Instructions and packet-hops of a run."""
+    command = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", runner, experiment]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
+    if found is None:
+        sys.exit(f"valgrind says no number of instructions:\n{done.stderr}")
+    return int(found[1].replace(",", "")), int(_lines(done.stdout)["hops"])
+
+
 def setup() -> dict[str, Figure]:
     """Hosts in namespaces: built, verified by echoes over the links, removed.
 
@@ -387,7 +503,9 @@ BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "link": link,
     "codec": codec,
     "segment": segment,
-    "sim-8links": simulator,
+    "sim-8links": eight_links,
+    "sim-fattree-k8": fattree_k8,
+    "sim-fattree-k16": fattree_k16,
     "setup": setup,
     "link-accuracy": link_accuracy,
     "unshaped": unshaped,

@@ -10,6 +10,7 @@ from documentation import (
     ALL_BLOCKS,
     DESCRIPTIONS,
     DOCUMENTED,
+    EXAMPLES,
     PAGES,
     ROOT,
     SCRIPTS,
@@ -23,7 +24,7 @@ from jsonschema import Draft202012Validator
 from mptcplab.backends import backend
 from mptcplab.catalogue import PAPERS, entry_of
 from mptcplab.document import parse
-from mptcplab.experiment import json_schema, members
+from mptcplab.experiment import Experiment, json_schema, members
 from mptcplab.results import Evaluation, RunData, Samples, Table, Units, check, evaluate
 
 SEED = 1
@@ -82,6 +83,26 @@ def test_documentation_shows_whole_descriptions() -> None:
 
 @pytest.mark.parametrize("description", DESCRIPTIONS, ids=stem)
 def test_example_keeps_its_expectations(description: Path, tmp_path: Path) -> None:
+    assert broken_expectations(description, tmp_path) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("subflows", "least", "most"), [(1, 0.44, 0.54), (8, 0.78, 0.95)])
+def test_a_fat_tree_of_128_hosts_carries_what_docs_simulator_says(
+    subflows: int, least: float, most: float, tmp_path: Path
+) -> None:
+    tree = Experiment.from_yaml(EXAMPLES / "fat-tree.yaml").override(
+        {
+            "parameters.subflows": [subflows],
+            "topology.fattree.k": 8,
+            "flows.all.hosts": ["h[1-128]"],
+            "expect": [
+                f"flows.all.goodput_bps {sign} {part * 128 * 94.06e6}" for sign, part in ((">", least), ("<", most))
+            ],
+        }
+    )
+    description = tmp_path / "fat-tree-128.yaml"
+    description.write_text(tree.to_yaml(), encoding="utf-8")
     assert broken_expectations(description, tmp_path) == []
 
 

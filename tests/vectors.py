@@ -1,4 +1,4 @@
-"""Runs the test vectors, those of the engine through cargo: `make vectors`.
+"""Runs the test vectors, those of the crates through cargo: `make vectors`.
 
 The file is that of MPTCPLAB_VECTORS, else tests/vectors.json. The last line adds up; the status is 1 if any failed.
 """
@@ -21,7 +21,8 @@ Inputs = dict[str, Any]
 Outputs = dict[str, Any]
 
 ROOT = Path(__file__).parent.parent
-ENGINE = ["cargo", "test", "--quiet", "--package", "mptcp", "--test", "vectors"]
+CRATES = ("mptcp", "netlab")
+"""Those that run vectors of their own: of the engine, and of the simulator."""
 SUMMARY = re.compile(r"vectors: (\d+) passed, (\d+) failed, (\d+) pending")
 
 
@@ -112,14 +113,15 @@ def run_metrics(file: Path) -> tuple[int, int]:
     return len(vectors) - len(failed), len(failed)
 
 
-def run_engine(file: Path) -> tuple[int, int, int]:
-    """Runs the vectors of the engine: how many passed, how many failed, how many are pending."""
+def run_crate(crate: str, file: Path) -> tuple[int, int, int]:
+    """Runs the vectors of a crate: how many passed, how many failed, how many are pending."""
     environment = {**os.environ, "MPTCPLAB_VECTORS": str(file)}
-    done = subprocess.run(ENGINE, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    command = ["cargo", "test", "--quiet", "--package", crate, "--test", "vectors"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     *lines, last = done.stdout.splitlines() or [""]
     summary = SUMMARY.fullmatch(last)
     if summary is None:
-        sys.exit(f"{' '.join(ENGINE)} ended with status {done.returncode} and without a summary")
+        sys.exit(f"{' '.join(command)} ended with status {done.returncode} and without a summary")
     for line in lines:
         print(line)
     passed, failed, pending = map(int, summary.groups())
@@ -128,10 +130,9 @@ def run_engine(file: Path) -> tuple[int, int, int]:
 
 def main() -> int:
     file = Path(os.environ.get("MPTCPLAB_VECTORS", ROOT / "tests" / "vectors.json")).resolve()
-    passed, failed, pending = run_engine(file)
-    metrics_passed, metrics_failed = run_metrics(file)
-    failed += metrics_failed
-    print(f"vectors: {passed + metrics_passed} passed, {failed} failed, {pending} pending")
+    counts = [run_crate(crate, file) for crate in CRATES] + [(*run_metrics(file), 0)]
+    passed, failed, pending = map(sum, zip(*counts, strict=True))
+    print(f"vectors: {passed} passed, {failed} failed, {pending} pending")
     return 1 if failed else 0
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from mptcplab.shortest_ways import ShortestWays
 
 NodeKind: TypeAlias = Literal["host", "router", "switch", "ap"]
+Value = TypeVar("Value")
 IPv4: TypeAlias = ipaddress.IPv4Interface
 IPv6: TypeAlias = ipaddress.IPv6Interface
 
@@ -65,10 +68,10 @@ def full_mesh(n: int) -> Blueprint:
     return Blueprint([f"h{i}" for i in range(1, n + 1)], {}, links)
 
 
-def fattree(k: int) -> Blueprint:
+def fattree(k: int, homes: int) -> Blueprint:
     """A k-ary fat tree of routers: hosts `h1` to `h(k^3/4)`, `edgeP-I` and `aggP-I` in pod P, `core1` to `core(k^2/4)`.
 
-    Links are named after their two ends, as in `h1-edge1-1`.
+    Links are named after their two ends, as in `h1-edge1-1`. With two homes `eth1` is at the next edge router.
     """
     half = k // 2
     plan = Blueprint(nodes={f"core{i}": "router" for i in range(1, half * half + 1)})
@@ -80,7 +83,8 @@ def fattree(k: int) -> Blueprint:
         plan.nodes |= {f"edge{pod}-{edge}": "router", f"agg{pod}-{edge}": "router"}
         for _ in range(half):
             plan.hosts.append(f"h{len(plan.hosts) + 1}")
-            connect(f"{plan.hosts[-1]}.eth0", f"edge{pod}-{edge}")
+            for home in range(homes):
+                connect(f"{plan.hosts[-1]}.eth{home}", f"edge{pod}-{(edge - 1 + home) % half + 1}")
     for pod, first, second in itertools.product(range(1, k + 1), range(1, half + 1), range(1, half + 1)):
         connect(f"edge{pod}-{first}", f"agg{pod}-{second}")
         connect(f"agg{pod}-{first}", f"core{(first - 1) * half + second}")
@@ -111,10 +115,19 @@ Route: TypeAlias = "tuple[Hop, ...]"
 
 
 class Network:
-    """Which port is on which link of which node: subnets and routes follow from it."""
+    """Which port is on which link of which node: subnets and routes follow from it.
 
-    def __init__(self, kinds: Mapping[str, NodeKind], links: Mapping[str, tuple[Port, Port]]) -> None:
+    `choosers` are the routers that choose among equal next hops themselves.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, NodeKind],
+        links: Mapping[str, tuple[Port, Port]],
+        choosers: Collection[str] = (),
+    ) -> None:
         self.kinds = kinds
+        self.choosers = frozenset(choosers)
         self.links = links
         self.ports: dict[str, Port] = {port.id: port for ends in links.values() for port in ends}
         self._ports_of: dict[str, list[Port]] = {}
@@ -123,7 +136,7 @@ class Network:
         self.subnet_of, self.subnet_count = self._subnets()
         self._graphs: dict[bool, Any] = {}
         self._before: dict[tuple[str, bool], dict[str, list[str]]] = {}
-        self._between: dict[tuple[str, str, bool], list[tuple[str, ...]]] = {}
+        self._between: dict[tuple[str, str, bool], ShortestWays] = {}
 
     def is_layer2(self, node: str) -> bool:
         """Whether the node forwards frames: then it joins its links to one subnet."""
@@ -154,16 +167,16 @@ class Network:
 
     # ---- routes ----
 
-    def routes(self, start: Port, end: Port) -> list[Route]:
-        """The shortest routes between the interfaces of two hosts, at most 64. Hosts do not forward."""
+    def routes(self, start: Port, end: Port) -> Routes | None:
+        """The shortest routes between the interfaces of two hosts; None if there is none. Hosts do not forward."""
         if start.link == end.link:
-            return [(self._hop(start.link, start.node),)]
-        same_subnet = self.subnet_of[start.id] == self.subnet_of[end.id]
+            return Routes(self, start, end, None)
         first, last = self._other_end(start).node, self._other_end(end).node
         if "host" in (self.kinds[first], self.kinds[last]):
-            return []
-        inner = self._inner_routes(first, last, same_subnet)
-        return [self._as_hops(start.node, (start.link, *links, end.link)) for links in inner]
+            return None
+        same_subnet = self.subnet_of[start.id] == self.subnet_of[end.id]
+        ways = self._ways(first, last, same_subnet)
+        return Routes(self, start, end, ways) if ways.vertices else None
 
     def route_through(self, start: Port, nodes: Sequence[str], end: Port) -> Route | None:
         """The route over the given nodes, None if two neighbours share no link; parallel links: the first."""
@@ -172,7 +185,7 @@ class Network:
             return None
         if (self._other_end(start).node, self._other_end(end).node) != (nodes[0], nodes[-1]):
             return None
-        return self._as_hops(start.node, (start.link, *between, end.link))
+        return self.as_hops(start.node, (start.link, *between, end.link))
 
     def _chain(self, nodes: Sequence[str]) -> list[str] | None:
         links = [self._link_between(a, b) for a, b in itertools.pairwise(nodes)]
@@ -185,30 +198,25 @@ class Network:
         a, b = self.links[port.link]
         return b if port.id == a.id else a
 
-    def _hop(self, link: str, leaving: str) -> Hop:
+    def hop(self, link: str, leaving: str) -> Hop:
+        """A link as it is passed from the node that is left."""
         return Hop(link, self.links[link][0].node == leaving)
 
-    def _as_hops(self, node: str, links: Sequence[str]) -> Route:
+    def as_hops(self, node: str, links: Sequence[str]) -> Route:
+        """Links as they are passed one after the other, from that node on."""
         hops = []
         for link in links:
-            hops.append(self._hop(link, node))
+            hops.append(self.hop(link, node))
             a, b = self.links[link]
             node = b.node if a.node == node else a.node
         return tuple(hops)
 
-    def _inner_routes(self, first: str, last: str, layer2_only: bool) -> list[tuple[str, ...]]:
-        """The links of the shortest routes between two nodes that are no hosts."""
+    def _ways(self, first: str, last: str, layer2_only: bool) -> ShortestWays:
+        """The shortest ways between two nodes that are no hosts."""
         key = (first, last, layer2_only)
         if key not in self._between:
-            self._between[key] = [()] if first == last else list(self._shortest(*key))
+            self._between[key] = ShortestWays(self._predecessors(first, layer2_only), f"node {last}")
         return self._between[key]
-
-    def _shortest(self, first: str, last: str, layer2_only: bool) -> Iterator[tuple[str, ...]]:
-        before = self._predecessors(first, layer2_only)
-        target = f"node {last}"
-        if target in before:
-            for path in itertools.islice(_paths_back(before, target), _MOST_ROUTES):
-                yield tuple(vertex.removeprefix("link ") for vertex in path[1::2])
 
     def _predecessors(self, first: str, layer2_only: bool) -> dict[str, list[str]]:
         """Every vertex that is reached from a node, with those before it on shortest ways. One search serves all."""
@@ -219,7 +227,7 @@ class Network:
             graph = self._graph(layer2_only)
             source = f"node {first}"
             # The stubs' return type covers options that are not used here.
-            found: Any = networkx.predecessor(graph, source) if source in graph else {}
+            found: Any = networkx.predecessor(graph, source) if source in graph else {source: []}
             self._before[key] = found
         return self._before[key]
 
@@ -238,12 +246,53 @@ class Network:
         return self._graphs[layer2_only]
 
 
-def _paths_back(before: Mapping[str, Sequence[str]], vertex: str) -> Iterator[tuple[str, ...]]:
-    """The shortest paths to a vertex, from the predecessors of each."""
-    if not before[vertex]:
-        yield (vertex,)
-    for earlier in before[vertex]:
-        yield from ((*path, vertex) for path in _paths_back(before, earlier))
+class Routes:
+    """The shortest routes between the interfaces of two hosts."""
+
+    def __init__(self, network: Network, start: Port, end: Port, ways: ShortestWays | None) -> None:
+        self._network = network
+        self._start = start
+        self._end = end
+        self._ways = ways
+
+    def __len__(self) -> int:
+        """How many there are; beyond 64 nobody counts."""
+        return 1 if self._ways is None else min(len(self._ways), _MOST_ROUTES)
+
+    def __getitem__(self, number: int) -> Route:
+        """Route `number`, from 0."""
+        if self._ways is None:
+            return self.ends[:1]
+        between = [vertex.removeprefix("link ") for vertex in self._ways[number][1::2]]
+        return self._network.as_hops(self._start.node, (self._start.link, *between, self._end.link))
+
+    @property
+    def ends(self) -> Route:
+        """The first and the last hop."""
+        first = self._network.hop(self._start.link, self._start.node)
+        last = self._network.hop(self._end.link, self._end.node)
+        return first, Hop(last.link, not last.forward)
+
+    @property
+    def are_chosen(self) -> bool:
+        """Whether a router on the way has a rule by which it chooses among them."""
+        if self._ways is None:
+            return False
+        nodes = (vertex.removeprefix("node ") for vertex in self._ways.vertices)
+        return not self._network.choosers.isdisjoint(nodes)
+
+    def best(
+        self, start: Value, extended: Callable[[Value, Hop], Value], chosen: Callable[[Sequence[Value]], Value]
+    ) -> Value:
+        """What the best way between first and last hop is worth: `extended` by each hop, `chosen` where ways meet."""
+        if self._ways is None:
+            return start
+
+        def step(value: Value, a: str, b: str) -> Value:
+            link = b.removeprefix("link ")
+            return value if link == b else extended(value, self._network.hop(link, a.removeprefix("node ")))
+
+        return self._ways.values(start, step, chosen)[self._ways.vertices[-1]]
 
 
 # ---- addresses -----------------------------------------------------------------------------------------------------

@@ -98,6 +98,14 @@ def test_set(two_paths: Path, change: str, path: tuple[str | int, ...], value: o
     assert found == value
 
 
+def test_set_reaches_what_a_topology_is_made_from(write: Write) -> None:
+    file = write("name: x\ntopology: {parallel_links: {n: 2, rate: 1mbit, queue: 50p}}\nlinks: {link2: {delay: 9ms}}\n")
+    changes = {"topology.parallel_links.queue": "7p", "topology.parallel_links.n": "3", "links.link2.queue": "8p"}
+    data = members(file, changes)[0].resolve().data
+    limits = [link["forward"]["queue"]["limit_packets"] for link in data["links"]]
+    assert limits == [7, 8, 7]
+
+
 def test_set_is_an_origin(two_paths: Path) -> None:
     assert (
         members(two_paths, {"links.wifi.delay": "20ms"})[0].resolve().origins["links.wifi.delay"]

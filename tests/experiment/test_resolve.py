@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mptcplab.errors import SpecError
 from mptcplab.experiment import Experiment, Flow, Host, Link, load, parse_action, resolve
 from mptcplab.units import Rate
 
@@ -212,6 +213,48 @@ def test_a_fat_tree_spreads_flows_over_equal_routes() -> None:
     assert len(longest["paths"]) == 4
     assert len({json.dumps(path["hops"]) for path in longest["paths"]}) == 4
     assert longest["ceiling_bps"] == 100_000_000 * 1424 // 1514
+
+
+def test_where_routers_choose_a_path_has_its_first_and_last_link() -> None:
+    fattree = {"k": 4, "rate": "100mbit", "delay": "10us", "next_hop": "ecmp"}
+    flow = {"from": "h1", "to": "h16", "path_manager": {"n_diff_ports": {"subflows": 4}}}
+    description = {
+        "name": "x",
+        "topology": {"fattree": fattree},
+        "nodes": {"core1": {"hash": "l3"}, "core2": {"next_hop": "by_port"}},
+        "links": {"edge1-1-agg1-2": {"rate": "10mbit", "delay": "20us"}, "h1-edge1-1": {"mtu": 1400}},
+        "flows": {"f": flow, "pinned": {**flow, "routes": [["edge1-1", "agg1-1", "core1", "agg4-1", "edge4-2"]]}},
+    }
+    with pytest.raises(SpecError, match="'hash' has no effect without next_hop ecmp"):
+        resolve(Experiment.model_validate(description | {"nodes": {"core2": {"next_hop": "random", "hash": "l3"}}}))
+    data = resolve(Experiment.model_validate(description)).data
+    choices = {node["id"]: node["next_hop"] for node in data["nodes"]}
+    assert (choices["edge1-1"], choices["core1"], choices["core2"]) == ("ecmp_l4", "ecmp_l3", "by_port")
+    routed, pinned = (flow["paths"] for flow in data["flows"])
+    assert routed == [
+        {
+            "local": "h1.eth0",
+            "remote": "h16.eth0",
+            "hops": [
+                {"link": "h1-edge1-1", "direction": "forward"},
+                {"link": "h16-edge4-2", "direction": "backward"},
+            ],
+            "routed": True,
+            "rate_bps": 100_000_000,
+            "ceiling_bps": 100_000_000 * 1324 // 1414,
+            "rtt_ns": 120_000,
+        }
+    ]
+    assert [(len(path["hops"]), "routed" in path) for path in pinned] == [(6, False)]
+
+
+def test_a_dual_homed_fat_tree_has_two_edge_routers_for_each_host() -> None:
+    data = resolve(Experiment.model_validate({"name": "x", "topology": {"fattree": {"k": 4, "homes": 2}}})).data
+    assert (len(data["hosts"]), len(data["links"])) == (16, 64)
+    links = {link["id"] for link in data["links"]}
+    assert {"h1-edge1-1", "h1-edge1-2", "h3-edge1-2", "h3-edge1-1"} <= links
+    interfaces = {interface["id"]: interface["link"] for interface in data["interfaces"]}
+    assert (interfaces["h3.eth0"], interfaces["h3.eth1"]) == ("h3-edge1-2", "h3-edge1-1")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,9 @@ use crate::path_manager::PathManagers;
 use crate::programs::Programs;
 use crate::traffic::why_refused;
 
+const FOLLOWS_PATHS: &str =
+    "routers have the routes of the flows' paths and choose none: use the simulator";
+
 const FIXED: &[Capability] = &[
     Capability::has("transport udp"),
     Capability::has("transport tcp"),
@@ -23,6 +26,10 @@ const FIXED: &[Capability] = &[
     Capability::has("app request_response"),
     Capability::has("app short_flows"),
     Capability::has("app streaming"),
+    Capability::lacks(
+        "app video",
+        "the player is the simulator's: use streaming for a stream of one bit rate",
+    ),
     Capability::has("app iperf3"),
     Capability::has("app command"),
     Capability::has("action interface_down"),
@@ -45,6 +52,10 @@ const FIXED: &[Capability] = &[
     Capability::has("trace"),
     Capability::has("medium"),
     Capability::has("captures"),
+    Capability::lacks("next_hop ecmp_l3", FOLLOWS_PATHS),
+    Capability::lacks("next_hop ecmp_l4", FOLLOWS_PATHS),
+    Capability::lacks("next_hop random", FOLLOWS_PATHS),
+    Capability::lacks("next_hop by_port", FOLLOWS_PATHS),
     Capability::has("stack backend"),
     Capability::has("stack kernel"),
     Capability::lacks(

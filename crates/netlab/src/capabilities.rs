@@ -91,6 +91,11 @@ impl<'a> Capabilities<'a> {
         for host in &experiment.hosts {
             self.check_host(host, &mut missing);
         }
+        for node in &experiment.nodes {
+            let place = format!("nodes.{}.next_hop", node.id);
+            let next_hop = node.next_hop.map(|next_hop| next_hop.name());
+            missing.extend(next_hop.and_then(|name| self.unless_there(&place, "next_hop", name)));
+        }
         for medium in &experiment.media {
             missing.extend(self.unless_possible(format!("media.{}", medium.id), "medium"));
         }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use mptcp::pm::AddressPair;
 
+use crate::lookup::Lookup;
 use crate::pacing::Pace;
 use crate::resolved::{Application, Experiment, Flow, FlowEnd, Interface, Path, Transport};
 use crate::rng::Generator;
@@ -170,6 +171,7 @@ pub fn is_finite(app: &Application) -> bool {
         Application::RequestResponse {
             count, duration_ns, ..
         } => count.is_some() || duration_ns.is_some(),
+        Application::Video(video) => video.length_ns.is_some(),
         Application::Cbr { duration_ns, .. } | Application::Probe { duration_ns, .. } => {
             duration_ns.is_some()
         }
@@ -191,7 +193,7 @@ pub fn why_impossible(flow: &Flow) -> Option<String> {
         | Application::Iperf3 { .. }
         | Application::Command { .. } => None,
         _ if is_udp => Some(format!("{} needs a stream: tcp or mptcp", flow.app.kind())),
-        Application::Bulk { .. } => None,
+        Application::Bulk { .. } | Application::Video(_) => None,
         Application::Streaming { bitrate_bps, .. } => not_zero("the bit rate", bitrate_bps),
         Application::RequestResponse {
             request_bytes,
@@ -260,14 +262,14 @@ impl Intervals {
 }
 
 /// The pairs of addresses that paths route, as seen from one end of their flow. Several ways between the same two are one.
-pub fn pairs(experiment: &Experiment, paths: &[Path], end: FlowEnd) -> Vec<AddressPair> {
+pub fn pairs(lookup: &Lookup<'_>, paths: &[Path], end: FlowEnd) -> Vec<AddressPair> {
     let mut pairs = Vec::new();
     for path in paths {
         let (near, far) = match end {
             FlowEnd::From => (&path.local, &path.remote),
             FlowEnd::To => (&path.remote, &path.local),
         };
-        for pair in pairs_between(experiment, near, far) {
+        for pair in pairs_between(lookup, near, far) {
             if !pairs.contains(&pair) {
                 pairs.push(pair);
             }
@@ -277,8 +279,8 @@ pub fn pairs(experiment: &Experiment, paths: &[Path], end: FlowEnd) -> Vec<Addre
 }
 
 /// The pairs of addresses of two interfaces, those of IPv4 first.
-pub fn pairs_between(experiment: &Experiment, near: &str, far: &str) -> Vec<AddressPair> {
-    let (near, far) = (addresses(experiment, near), addresses(experiment, far));
+pub fn pairs_between(lookup: &Lookup<'_>, near: &str, far: &str) -> Vec<AddressPair> {
+    let (near, far) = (lookup.addresses(near), lookup.addresses(far));
     let mut pairs = Vec::new();
     for local in near {
         let alike = far
@@ -287,20 +289,6 @@ pub fn pairs_between(experiment: &Experiment, near: &str, far: &str) -> Vec<Addr
         pairs.extend(alike.map(|&remote| AddressPair { local, remote }));
     }
     pairs
-}
-
-/// The smallest MTU on a path; `None` if it has no links.
-pub fn path_mtu_bytes(experiment: &Experiment, path: &Path) -> Option<u32> {
-    let is_on_path = |link: &String| path.hops.iter().any(|hop| hop.link == *link);
-    let interfaces = experiment.interfaces.iter();
-    let on_path = interfaces.filter(|interface| is_on_path(&interface.link));
-    on_path.map(|interface| interface.mtu_bytes).min()
-}
-
-fn addresses(experiment: &Experiment, interface: &str) -> Vec<IpAddr> {
-    let interfaces = &experiment.interfaces;
-    let found = interfaces.iter().find(|one| one.id == interface);
-    found.map(addresses_at).unwrap_or_default()
 }
 
 /// The addresses of an interface, that of IPv4 first.

@@ -6,6 +6,8 @@ pub mod capabilities;
 pub mod flows;
 pub mod link;
 pub mod links;
+pub mod lookup;
+pub mod next_hop;
 pub mod pacing;
 pub mod places;
 pub mod registry;

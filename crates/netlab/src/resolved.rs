@@ -14,10 +14,12 @@ pub use direction::{
 };
 pub(crate) use direction::{validate_overhead, validate_rate};
 pub use experiment::{
-    Event, Experiment, Interface, Layer, Link, Measure, Medium, Node, NodeKind, SCHEMA, Subnet,
-    Vary,
+    Event, Experiment, Interface, Layer, Link, Measure, Medium, NextHop, Node, NodeKind, SCHEMA,
+    Subnet, Vary,
 };
-pub use flow::{Application, Flow, FlowEnd, Hop, HopDirection, Path, PathManager, Transport};
+pub use flow::{
+    Application, Flow, FlowEnd, Hop, HopDirection, Path, PathManager, Transport, Video,
+};
 pub use host::{
     Behaviour, BehaviourName, FailedAfter, FirstHop, Host, Reinjection, Stack, SubflowOrder,
 };

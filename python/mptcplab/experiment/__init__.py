@@ -18,6 +18,7 @@ from mptcplab.experiment.flows import (
     RequestResponse,
     ShortFlows,
     Streaming,
+    Video,
 )
 from mptcplab.experiment.hosts import Behaviour, Host, Interface, NetworkNode
 from mptcplab.experiment.inject import parse_action
@@ -59,6 +60,7 @@ __all__ = [
     "ShortFlows",
     "Streaming",
     "Vary",
+    "Video",
     "json_schema",
     "load",
     "members",

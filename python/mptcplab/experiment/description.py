@@ -70,9 +70,13 @@ class MemberOf:
         tree = Node({**tree.mapping, **of_the_family}, tree.source)
         if isinstance(name := tree.child("name"), Node) and isinstance(name.value, str):
             tree = tree.replaced(("name",), Node(member_name(self.template, self.combination), name.source))
+        for change in self.changes:
+            if change.is_of_topology:
+                tree = change.on_member(tree, tree)
         tree = _generated(tree)
         for change in self.changes:
-            tree = change.on_member(tree, tree)
+            if not change.is_of_topology:
+                tree = change.on_member(tree, tree)
         return profiles.applied(tree)
 
 

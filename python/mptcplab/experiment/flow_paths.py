@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from mptcplab.experiment import ceilings, directions
 from mptcplab.experiment.base import described, nearest_hint
@@ -13,9 +16,28 @@ from mptcplab.experiment.description import Experiment
 from mptcplab.experiment.flows import App, Flow
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.patterns import SingleFlow
-from mptcplab.topology import Hop, Network, Port, Route
+from mptcplab.topology import Hop, Network, Port, Route, Routes
 
 _DEFAULT_PORTS = 2
+
+
+class _Between(NamedTuple):
+    """The best of the ways that routers choose from, in each respect; the rate is infinite where nothing limits it."""
+
+    rtt_ns: int
+    rate_bps: float
+    overhead_bytes: int
+
+
+@dataclass(frozen=True)
+class _Path:
+    """A path of a flow: over the links of `route`, or over its first and last and those that routers choose from."""
+
+    local: Port
+    remote: Port
+    route: Route
+    between: _Between | None = None
+    """What is best on the ways that routers choose from; None where `route` is the whole path."""
 
 
 class FlowPaths:
@@ -39,23 +61,34 @@ class FlowPaths:
             )
         used = found if flow.transport == "mptcp" else found[:1]
         packets = self._packets(flow, used)
-        capacities = [self._capacities(route, packets) for _, _, route in used]
-        paths = [self._path(*ends, capacity) for ends, capacity in zip(used, capacities, strict=True)]
+        capacities = [self._capacities(path, packets, _subflows_per_pair(flow)) for path in used]
+        paths = [self._path(path, capacity) for path, capacity in zip(used, capacities, strict=True)]
         return {**_settings(single), "paths": paths, "ceiling_bps": ceilings.flow_ceiling(capacities)}
 
-    def _packets(self, flow: Flow, used: Sequence[tuple[Port, Port, Route]]) -> Packets:
-        mtu = min(self._mtu[hop.link] for _, _, route in used for hop in route)
+    def _packets(self, flow: Flow, used: Sequence[_Path]) -> Packets:
+        mtu = min(self._path_mtu(path) for path in used)
         datagram = flow.app.cbr or flow.app.probe
         return ceilings.full_packets(flow.transport, mtu, int(datagram.size) if datagram else None)
 
+    def _path_mtu(self, path: _Path) -> int:
+        """The smallest MTU on a path; where routers choose, of all links between nodes."""
+        listed = [self._mtu[hop.link] for hop in path.route]
+        return min(listed if path.between is None else [*listed, *self._mtu_between_nodes])
+
+    @cached_property
+    def _mtu_between_nodes(self) -> list[int]:
+        hosts = {name for name, kind in self._network.kinds.items() if kind == "host"}
+        links = self._network.links.items()
+        return [self._mtu[name] for name, (a, b) in links if hosts.isdisjoint((a.node, b.node))]
+
     # ---- which paths ----
 
-    def _found(self, single: SingleFlow) -> Iterator[tuple[Port, Port, Route]]:
+    def _found(self, single: SingleFlow) -> Iterator[_Path]:
         via = self._via(single)
         for local in self._network.ports_of(single.sender):
             for remote in self._network.ports_of(single.receiver):
                 if via is None or (_admits(via, local) and _admits(via, remote)):
-                    yield from ((local, remote, route) for route in self._routes(single, local, remote))
+                    yield from self._paths(single, local, remote)
 
     def _via(self, single: SingleFlow) -> dict[str, set[str]] | None:
         """The interfaces that may be used, by host; a host that `via` does not name may use all."""
@@ -74,23 +107,27 @@ class FlowPaths:
             allowed.setdefault(port.node, set()).add(name)
         return allowed
 
-    def _routes(self, single: SingleFlow, local: Port, remote: Port) -> list[Route]:
+    def _paths(self, single: SingleFlow, local: Port, remote: Port) -> list[_Path]:
         flow = single.settings
         if flow.routes is not None:
             given = (self._network.route_through(local, nodes, remote) for nodes in flow.routes)
-            return [route for route in given if route is not None]
+            return [_Path(local, remote, route) for route in given if route is not None]
         routes = self._network.routes(local, remote)
-        if not routes and self._all_pairs:
+        if routes is None and self._all_pairs:
             # The peer answers to any of its addresses on the link that the packet arrives on.
             others = (self._network.routes(local, other) for other in self._network.ports_of(remote.node))
-            routes = next((found for found in others if found), [])
-        if len(routes) < 2:
-            return routes
+            routes = next((found for found in others if found is not None), None)
+        if routes is None:
+            return []
+        if routes.are_chosen:
+            return [_Path(local, remote, routes.ends, self._between(routes))]
         # Equal routes are shared out by a hash of the flow, as ECMP does; n_diff_ports gets as many as it has subflows.
-        first = zlib.crc32(f"{single.id}/{local.id}/{remote.id}".encode()) % len(routes)
-        return [*routes[first:], *routes[:first]][: _subflows_per_pair(flow)]
+        count = len(routes)
+        first = zlib.crc32(f"{single.id}/{local.id}/{remote.id}".encode()) % count
+        used = range(first, first + min(count, _subflows_per_pair(flow)))
+        return [_Path(local, remote, routes[number % count]) for number in used]
 
-    def _ordered(self, found: list[tuple[Port, Port, Route]], flow: Flow) -> list[tuple[Port, Port, Route]]:
+    def _ordered(self, found: list[_Path], flow: Flow) -> list[_Path]:
         """The primary path first."""
         if flow.primary is None or not found:
             return found
@@ -101,30 +138,59 @@ class FlowPaths:
                 ", ".join(known),
                 field="primary",
             )
-        primary = [path for path in found if flow.primary in (path[0].id, path[1].id, *(hop.link for hop in path[2]))]
+        primary = [
+            path for path in found if flow.primary in (path.local.id, path.remote.id, *(hop.link for hop in path.route))
+        ]
         if not primary:
             raise described(
                 f"'{flow.primary}' is on no path of this flow",
-                ", ".join(hop.link for path in found for hop in path[2]),
+                ", ".join(hop.link for path in found for hop in path.route),
                 field="primary",
             )
         return [primary[0], *(path for path in found if path is not primary[0])]
 
     # ---- what they carry ----
 
-    def _path(self, local: Port, remote: Port, route: Route, capacities: Sequence[Capacity]) -> dict[str, Any]:
-        rates = [rate for hop in route if (rate := self._rate(hop)) is not None]
-        there = sum(self._direction(hop)["delay_ns"] for hop in route)
-        # Answers take the same links back, also where they come from another interface's address (all_pairs).
-        back = sum(self._direction(Hop(hop.link, not hop.forward))["delay_ns"] for hop in route)
-        return {
-            "local": local.id,
-            "remote": remote.id,
-            "hops": [{"link": hop.link, "direction": _side(hop)} for hop in route],
+    def _path(self, path: _Path, capacities: Sequence[Capacity]) -> dict[str, Any]:
+        rates = [rate for hop in path.route if (rate := self._rate(hop)) is not None]
+        rtt = sum(self._rtt(hop) for hop in path.route)
+        resolved: dict[str, Any] = {
+            "local": path.local.id,
+            "remote": path.remote.id,
+            "hops": [{"link": hop.link, "direction": _side(hop)} for hop in path.route],
+        }
+        if path.between is not None:
+            resolved["routed"] = True
+            rtt += path.between.rtt_ns
+            rates += [] if path.between.rate_bps == math.inf else [int(path.between.rate_bps)]
+        return resolved | {
             "rate_bps": min(rates, default=None),
             "ceiling_bps": ceilings.path_ceiling(capacities),
-            "rtt_ns": there + back,
+            "rtt_ns": rtt,
         }
+
+    def _rtt(self, hop: Hop) -> int:
+        """Propagation there and back: answers take the same links, also those of another address (all_pairs)."""
+        both = (self._direction(hop)["delay_ns"], self._direction(Hop(hop.link, not hop.forward))["delay_ns"])
+        return sum(both)
+
+    def _between(self, routes: Routes) -> _Between:
+        """The shortest delay and the largest of the smallest rates on the ways that routers choose from."""
+
+        def extended(so_far: _Between, hop: Hop) -> _Between:
+            rate = self._rate(hop)
+            narrowed = so_far.rate_bps if rate is None else min(so_far.rate_bps, rate)
+            overhead = max(so_far.overhead_bytes, self._direction(hop)["overhead_bytes"])
+            return _Between(so_far.rtt_ns + self._rtt(hop), narrowed, overhead)
+
+        def chosen(arriving: Sequence[_Between]) -> _Between:
+            return _Between(
+                min(one.rtt_ns for one in arriving),
+                max(one.rate_bps for one in arriving),
+                min(one.overhead_bytes for one in arriving),
+            )
+
+        return routes.best(_Between(0, math.inf, 0), extended, chosen)
 
     def _direction(self, hop: Hop) -> dict[str, Any]:
         direction: dict[str, Any] = self._links[hop.link][_side(hop)]
@@ -133,12 +199,17 @@ class FlowPaths:
     def _rate(self, hop: Hop) -> int | None:
         return directions.capacity_bps(self._direction(hop))
 
-    def _capacities(self, route: Route, packets: Packets) -> list[Capacity]:
-        return [
+    def _capacities(self, path: _Path, packets: Packets, subflows: int) -> list[Capacity]:
+        """What the links of a path carry; subflows may take as many ways, where routers choose."""
+        found = [
             Capacity(self._resource(hop), packets.ceiling(rate, self._direction(hop)["overhead_bytes"]))
-            for hop in route
+            for hop in path.route
             if (rate := self._rate(hop)) is not None
         ]
+        if path.between is not None and path.between.rate_bps != math.inf:
+            limit = packets.ceiling(int(path.between.rate_bps), path.between.overhead_bytes)
+            found.append(Capacity(f"ways from {path.local.id} to {path.remote.id}", limit * subflows))
+        return found
 
     def _resource(self, hop: Hop) -> str:
         """What is shared: a medium with a rate of its own, or one direction of a link."""
@@ -200,6 +271,10 @@ _APP_UNITS = {
     "poisson": "poisson_mean_ns",
     "bitrate": "bitrate_bps",
     "startup": "startup_ns",
+    "bitrates": "bitrates_bps",
+    "segment": "segment_ns",
+    "buffer": "buffer_ns",
+    "length": "length_ns",
 }
 
 
@@ -208,6 +283,10 @@ def _app(app: App) -> dict[str, Any]:
         return {"kind": "command", "argv": list(app.command)}
     chosen = getattr(app, app.kind)
     values = {_APP_UNITS.get(name, name): getattr(chosen, name) for name in type(chosen).model_fields}
-    return {"kind": app.kind} | {
-        name: int(value) if isinstance(value, int) else value for name, value in values.items()
-    }
+    return {"kind": app.kind} | {name: _as_numbers(value) for name, value in values.items()}
+
+
+def _as_numbers(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_numbers(item) for item in value]
+    return int(value) if isinstance(value, int) else value

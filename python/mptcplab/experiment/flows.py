@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, GetJsonSchemaHandler, WithJsonSchema, model_serializer, model_validator
@@ -90,6 +91,36 @@ class Streaming(Model):
     """Playing time that is buffered first."""
 
 
+class Video(Model):
+    """A video in segments, whose bit rate the receiving player chooses by what is in its buffer (BBA-0)."""
+
+    bitrates: Annotated[list[Rate], Field(min_length=1)] = Field(examples=[["1mbit", "2.5mbit", "5mbit"]])
+    """The bit rates that there are, ascending."""
+    segment: Duration = Duration("4s")
+    """Playing time of a segment."""
+    buffer: Duration = Duration("30s")
+    """Playing time that the player keeps at most."""
+    startup: Duration = Duration("4s")
+    """Playing time in the buffer with which it plays, at first and after it stood still."""
+    length: Duration | None = None
+    """Playing time of the whole; without it until the run ends."""
+
+    @model_validator(mode="after")
+    def _can_be_played(self) -> Video:
+        if any(low >= high for low, high in itertools.pairwise(self.bitrates)):
+            raise described("the bit rates do not ascend", "each higher than the one before", field="bitrates")
+        for name in ("segment", "length"):
+            if getattr(self, name) == 0:
+                raise described("is 0", "a duration above 0", field=name)
+        whole = Duration(self.buffer // self.segment * self.segment)
+        if whole == 0:
+            raise described(f"holds less than a segment of {self.segment}", f"at least {self.segment}", field="buffer")
+        if self.startup > whole:
+            problem = f"{self.startup} is more than the whole segments that the buffer holds"
+            raise described(problem, f"at most {whole}", field="startup")
+        return self
+
+
 class Iperf3(Model):
     """The iperf3 program (kernel back-end)."""
 
@@ -112,6 +143,8 @@ class App(Model):
     """Many short connections."""
     streaming: Streaming | None = None
     """A paced stream."""
+    video: Video | None = None
+    """A video that adapts its bit rate."""
     iperf3: Iperf3 | None = None
     """The iperf3 program."""
     command: Annotated[list[str], Field(min_length=1)] | None = Field(None, examples=[["curl", "http://server/"]])
@@ -298,7 +331,13 @@ class Flow(Model):
                     f"with {' or '.join(transports)}",
                     field=name,
                 )
-        if self.transport == "udp" and self.app.kind in ("bulk", "request_response", "short_flows", "streaming"):
+        if self.transport == "udp" and self.app.kind in (
+            "bulk",
+            "request_response",
+            "short_flows",
+            "streaming",
+            "video",
+        ):
             raise described(
                 f"app {self.app.kind}{'' if 'app' in self.model_fields_set else ' (the default)'} needs a stream, "
                 "transport is udp",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from mptcplab import topology
 from mptcplab.document import Node
 from mptcplab.experiment.base import Model, Name, described, one_of
+from mptcplab.experiment.hosts import HeaderHash, NextHop, check_hash
 from mptcplab.experiment.links import RIVALS, LinkSettings
 
 
@@ -17,6 +18,19 @@ class FatTree(LinkSettings):
 
     k: Annotated[int, Field(ge=2, le=32, multiple_of=2)]
     """Ports per router; k^3/4 hosts."""
+    homes: Literal[1, 2] = 1
+    """2: a host's eth1 is at the next edge router of its pod, which then has twice as many hosts."""
+    next_hop: NextHop | None = None
+    """How its routers choose one of several equal next hops; without it packets follow the path of their flow."""
+    hash: HeaderHash | None = None
+    """With `next_hop: ecmp`, what is hashed: `l4` addresses and ports (the default), `l3` addresses alone."""
+
+    @model_validator(mode="after")
+    def _settings_fit(self) -> FatTree:
+        if self.homes == 2 and self.k == 2:
+            raise described("with k 2 a pod has one edge router", "k of 4 or more with homes: 2", field="homes")
+        check_hash(self.next_hop, self.hash)
+        return self
 
 
 class ParallelLinks(LinkSettings):
@@ -76,7 +90,7 @@ class Topology(Model):
     def blueprint(self) -> topology.Blueprint:
         """What the generator makes."""
         if self.fattree:
-            return topology.fattree(self.fattree.k)
+            return topology.fattree(self.fattree.k, self.fattree.homes)
         if self.parallel_links:
             return topology.parallel_links(self.parallel_links.n, self.parallel_links.between)
         if self.dumbbell:
@@ -88,7 +102,8 @@ class Topology(Model):
         raise described("topology is empty")
 
 
-_OWN_FIELDS = ("k", "n", "between", "left", "right", "bottleneck", "access")
+_NODE_FIELDS = ("next_hop", "hash")
+_OWN_FIELDS = (*_NODE_FIELDS, "k", "homes", "n", "between", "left", "right", "bottleneck", "access")
 
 
 def expanded(tree: Node, settings: Topology, section: Node) -> Node:
@@ -98,7 +113,7 @@ def expanded(tree: Node, settings: Topology, section: Node) -> Node:
     empty = Node({}, section.source)
     made: dict[str, dict[str, Node]] = {
         "hosts": dict.fromkeys(plan.hosts, empty),
-        "nodes": {name: _mapping(section, kind=Node(kind, section.source)) for name, kind in plan.nodes.items()},
+        "nodes": {name: _node(generator, kind) for name, kind in plan.nodes.items()},
         "links": {link.id: _link(generator, link) for link in plan.links},
     }
     result = tree
@@ -121,8 +136,9 @@ def _over(made: dict[str, Node], written: Node) -> dict[str, Node]:
     return together
 
 
-def _mapping(section: Node, **fields: Node) -> Node:
-    return Node(dict(fields), section.source)
+def _node(generator: Node, kind: str) -> Node:
+    fields = {key: node for key in _NODE_FIELDS if (node := generator.child(key)) is not None}
+    return Node({"kind": Node(kind, generator.source), **fields}, generator.source)
 
 
 def _link(generator: Node, link: topology.PlannedLink) -> Node:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from mptcplab.experiment.base import ONE_OR_MORE, Model, Name, Shorthand
+from mptcplab.experiment.base import ONE_OR_MORE, Model, Name, Shorthand, described
 from mptcplab.units import Duration, Size
+
+NextHop = Literal["ecmp", "random", "by_port"]
+HeaderHash = Literal["l3", "l4"]
 
 
 class Behaviour(Shorthand):
@@ -96,3 +99,20 @@ class NetworkNode(Model):
 
     kind: Literal["router", "switch", "ap"]
     """Routers forward packets, switches and access points frames."""
+    next_hop: NextHop | None = None
+    """Routers: how one of several equal next hops is chosen; without it packets follow the path of their flow."""
+    hash: HeaderHash | None = None
+    """With `next_hop: ecmp`, what is hashed: `l4` addresses and ports (the default), `l3` addresses alone."""
+
+    @model_validator(mode="after")
+    def _choice_has_effect(self) -> NetworkNode:
+        if self.next_hop is not None and self.kind != "router":
+            raise described(f"'next_hop' has no effect on kind {self.kind}", "kind router", field="next_hop")
+        check_hash(self.next_hop, self.hash)
+        return self
+
+
+def check_hash(next_hop: NextHop | None, header_hash: HeaderHash | None) -> None:
+    """Refuses a hash where nobody hashes."""
+    if header_hash is not None and next_hop != "ecmp":
+        raise described("'hash' has no effect without next_hop ecmp", "next_hop: ecmp", field="hash")

@@ -34,6 +34,11 @@ class Change:
         return parameters is not None and self._parameter in parameters.mapping
 
     @property
+    def is_of_topology(self) -> bool:
+        """Whether it changes what the generator makes, and so comes before it."""
+        return self.key.partition(".")[0] == "topology"
+
+    @property
     def _parameter(self) -> str:
         return self.key.removeprefix("parameters.")
 

@@ -17,7 +17,7 @@ from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.description import Experiment
 from mptcplab.experiment.directions import SIDES
 from mptcplab.experiment.flow_paths import FlowPaths
-from mptcplab.experiment.hosts import PRESETS, Behaviour, Host
+from mptcplab.experiment.hosts import PRESETS, Behaviour, Host, NetworkNode
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.origins import origins_of
 from mptcplab.experiment.patterns import single_flows
@@ -71,7 +71,7 @@ class _Resolution:
             "duration_ns": int(experiment.duration),
             "vary": _vary(experiment),
             "hosts": [_host(name, host) for name, host in experiment.hosts.items()],
-            "nodes": [{"id": name, "kind": node.kind} for name, node in experiment.nodes.items()],
+            "nodes": [_node(name, node) for name, node in experiment.nodes.items()],
             "interfaces": [self._interface(port, addresses) for port in self._network.ports.values()],
             "subnets": [
                 {"id": number, "ipv4": str(ipv4), "ipv6": str(ipv6)}
@@ -103,7 +103,8 @@ class _Resolution:
         ports: dict[str, Port] = {}
         numbers: Counter[str] = Counter()
         links = {name: self._ends(name, kinds, ports, numbers) for name in self._experiment.links}
-        network = Network(kinds, links)
+        choosers = [name for name, node in self._experiment.nodes.items() if node.next_hop is not None]
+        network = Network(kinds, links, choosers)
         self._check_interfaces(network)
         return network
 
@@ -361,6 +362,14 @@ def _vary(experiment: Experiment) -> Vary:
 
 def _medium(name: str, rate: Rate | None, overhead: int) -> Medium:
     return {"id": name, "rate_bps": None if rate is None else int(rate), "overhead_bytes": overhead}
+
+
+def _node(name: str, node: NetworkNode) -> dict[str, Any]:
+    """Only a node that chooses next hops says how, `ecmp` with what is hashed."""
+    resolved: dict[str, Any] = {"id": name, "kind": node.kind}
+    if node.next_hop is None:
+        return resolved
+    return resolved | {"next_hop": f"ecmp_{node.hash or 'l4'}" if node.next_hop == "ecmp" else node.next_hop}
 
 
 def _host(name: str, host: Host) -> dict[str, Any]:

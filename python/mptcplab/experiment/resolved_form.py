@@ -70,6 +70,8 @@ class Node(TypedDict):
 
     id: str
     kind: Literal["router", "switch", "ap"]
+    next_hop: NotRequired[Literal["ecmp_l3", "ecmp_l4", "random", "by_port"]]
+    """Routers that choose among equal next hops themselves: how."""
 
 
 @_strict
@@ -310,6 +312,19 @@ class Streaming(TypedDict):
 
 
 @_strict
+class Video(TypedDict):
+    """Segments that a player asks for, each with a bit rate of its choice."""
+
+    kind: Literal["video"]
+    bitrates_bps: Annotated[list[Count], Field(min_length=1)]
+    """Ascending."""
+    segment_ns: Count
+    buffer_ns: Count
+    startup_ns: Count
+    length_ns: Count | None
+
+
+@_strict
 class Iperf3(TypedDict):
     """The iperf3 program."""
 
@@ -326,7 +341,8 @@ class Command(TypedDict):
 
 
 App: TypeAlias = Annotated[
-    Bulk | Cbr | Probe | RequestResponse | ShortFlows | Streaming | Iperf3 | Command, Field(discriminator="kind")
+    Bulk | Cbr | Probe | RequestResponse | ShortFlows | Streaming | Video | Iperf3 | Command,
+    Field(discriminator="kind"),
 ]
 
 
@@ -356,6 +372,8 @@ class Path(TypedDict):
     remote: str
     """Interface of the receiver."""
     hops: list[Hop]
+    routed: NotRequired[Literal[True]]
+    """Where routers choose the links: `hops` are then the first and the last."""
     rate_bps: Count | None
     """The tightest rate on the way."""
     ceiling_bps: Count | None

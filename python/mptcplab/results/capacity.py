@@ -51,6 +51,10 @@ def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
     for path in paths:
         if not _usable(path, links, state):
             continue
+        if path.get("routed"):
+            # Whatever lies between the first and the last link is not known to be narrower.
+            first, last = (_nodes(links[hop["link"]], hop["direction"], interfaces) for hop in path["hops"])
+            graph.add_edge(first[1], last[0])
         for hop in path["hops"]:
             _add_hop(graph, links[hop["link"]], hop["direction"], interfaces, media, state)
     try:
@@ -63,15 +67,21 @@ def _add_hop(
     graph: Any, link: Json, direction: str, interfaces: dict[str, str], media: dict[str, Any], state: NetworkState
 ) -> None:
     """A link direction as an edge of its own; links of one medium share the edge, as they share the serializer."""
-    ends = (link["a"], link["b"]) if direction == "forward" else (link["b"], link["a"])
+    start, end = _nodes(link, direction, interfaces)
     rate = state.rates[link["id"], direction]
     name: tuple[str, ...] = (link["id"], direction)
     if link["medium"] is not None and media[link["medium"]] is not None:
         name, rate = (link["medium"],), media[link["medium"]]
     capacity = {} if rate is None else {"capacity": rate}
-    graph.add_edge(interfaces[ends[0]], (*name, "in"))
+    graph.add_edge(start, (*name, "in"))
     graph.add_edge((*name, "in"), (*name, "out"), **capacity)
-    graph.add_edge((*name, "out"), interfaces[ends[1]])
+    graph.add_edge((*name, "out"), end)
+
+
+def _nodes(link: Json, direction: str, interfaces: dict[str, str]) -> tuple[str, str]:
+    """The nodes that a link leads from and to in this direction."""
+    a, b = interfaces[link["a"]], interfaces[link["b"]]
+    return (a, b) if direction == "forward" else (b, a)
 
 
 def _usable(path: Json, links: dict[str, Json], state: NetworkState) -> bool:

@@ -7,9 +7,9 @@ from functools import cached_property
 from math import isfinite
 from typing import Any
 
-from mptcplab.results.entities import Entity, entities
+from mptcplab.results.entities import Entity, Json, entities
 from mptcplab.results.event_metrics import EVENT_METRICS, EventView
-from mptcplab.results.flow_metrics import FLOW_METRICS, NO_CONNECTION, FlowView
+from mptcplab.results.flow_metrics import FLOW_METRICS, NO_CONNECTION, NO_VIDEO, FlowView
 from mptcplab.results.network_metrics import LINK_METRICS, PROBE_METRICS, RUN_METRICS, EntityView, jain_index
 from mptcplab.results.run_data import Absent, RunData, Value
 from mptcplab.results.subflow_metrics import SUBFLOW_METRICS, SubflowView
@@ -119,9 +119,15 @@ class Evaluation:
         series = self.run.samples.series(path, metric.name)
         if series is not None:
             return series.last() if metric.form == "counter" else float(series.values.mean())
-        is_udp = self.run.flows.get(flow, {}).get("transport") == "udp"
-        why = self._why_awaited(metric) or (NO_CONNECTION if is_udp else None)
+        why = self._why_awaited(metric) or self._why_unknown(self.run.flows.get(flow, {}), metric)
         return Absent(why or "the back-end gave no samples of it")
+
+    @staticmethod
+    def _why_unknown(flow: Json, metric: Metric) -> str | None:
+        """What a flow would have to be for it to have this metric."""
+        if metric.name.startswith("video_") and flow:
+            return "the video never played" if flow["app"]["kind"] == "video" else NO_VIDEO
+        return NO_CONNECTION if flow.get("transport") == "udp" else None
 
     def _why_awaited(self, metric: Metric) -> str | None:
         """Why the back-end of this run does not supply a metric; None if it does."""

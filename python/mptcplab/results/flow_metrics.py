@@ -15,6 +15,7 @@ from mptcplab.results.subflows import NO_SUBFLOWS, recreated, reused, subflows_o
 from mptcplab.results.tables import NANOS_PER_SECOND, UnitTimes
 
 NO_CONNECTION = "datagrams have no connection"
+NO_VIDEO = "the flow is no video"
 PROGRAMS = ("iperf3", "command")
 NO_UNITS = "no data unit was delivered"
 TOO_FEW_UNITS = "fewer than two data units were delivered"
@@ -241,6 +242,27 @@ def fair_share_ratio(flow: FlowView) -> Value:
     return _quotient(goodput_bps(flow), fair)
 
 
+def video_bitrate_bps(flow: FlowView) -> Value:
+    """Mean bit rate of a video's segments, of which each is a unit."""
+    video = _segments(flow)
+    if isinstance(video, Absent):
+        return video
+    segment_s: float = flow.described["app"]["segment_ns"] / NANOS_PER_SECOND
+    return 8 * float(video.bytes.mean()) / segment_s
+
+
+def video_switches(flow: FlowView) -> Value:
+    """How often a segment is of another size, and so bit rate, than the one before."""
+    video = _segments(flow)
+    return video if isinstance(video, Absent) else float(np.count_nonzero(np.diff(video.bytes)))
+
+
+def _segments(flow: FlowView) -> UnitTimes | Absent:
+    if flow.described["app"]["kind"] != "video":
+        return Absent(NO_VIDEO)
+    return flow.units if len(flow.units) else Absent("no segment arrived")
+
+
 def _hop(hop: Json) -> tuple[str, str]:
     return hop["link"], hop["direction"]
 
@@ -288,5 +310,7 @@ FLOW_METRICS: dict[str, Callable[[FlowView], Value]] = {
     "n_reordering": n_reordering,
     "aggregation_benefit": aggregation_benefit,
     "fair_share_ratio": fair_share_ratio,
+    "video_bitrate_bps": video_bitrate_bps,
+    "video_switches": video_switches,
 }
 """Functions of the derived metrics of one flow; groups combine them as the metric table says."""

@@ -22,6 +22,7 @@ CAPTURE = dict.fromkeys(SUPPLIERS, "it comes with the analysis of captures")
 UNTOLD = {"kernel": "the kernel does not tell it"}
 IN_CAPTURES = CAPTURE | {"kernel": "the kernel does not tell it; it comes with the analysis of captures"}
 UNCOUNTED = UNTOLD | {"sim": "the engine does not count it yet"}
+NO_PLAYER = {"kernel": "the player is the simulator's"}
 LIVE = {"sim": "in virtual time nothing is late"}
 CONTROLLER = dict.fromkeys(SUPPLIERS, "it comes with the SDN controller")
 NESTED_RUNS = dict.fromkeys(SUPPLIERS, "it comes with further runs of the same scenario with other arms")
@@ -125,6 +126,12 @@ _FLOW = [
     _m("flow", "redundancy_ratio", "", "derived", "payload bytes on the wire / unique bytes - 1; only of finite flows that ended"),
     _m("flow", "subflows_opened", "subflows", "counter", "subflows established since the start", grouped="sum", papers="subflow_count; tcp_subflows"),
     _m("flow", "subflows_alive", "subflows", "gauge", "subflows established and neither closed nor stale", grouped="sum", papers="subflows_alive(t)"),
+    _m("flow", "video_startup_s", "s", "counter", "video: time from the start of the flow until it plays", awaits=NO_PLAYER, grouped="max"),
+    _m("flow", "video_stalls", "stalls", "counter", "video: how often the buffer ran empty", awaits=NO_PLAYER, grouped="sum"),
+    _m("flow", "video_stalled_s", "s", "counter", "video: how long it stood still after its start", awaits=NO_PLAYER, grouped="sum"),
+    _m("flow", "video_buffer_s", "s", "gauge", "video: playing time in the buffer", awaits=NO_PLAYER),
+    _m("flow", "video_bitrate_bps", "bit/s", "derived", "video: mean bit rate of the segments that arrived", awaits=NO_PLAYER),
+    _m("flow", "video_switches", "switches", "derived", "video: how often a segment has another bit rate than the one before", awaits=NO_PLAYER, grouped="sum"),
     _m("flow", "subflows_reused", "subflows", "derived",
        f"{_REUSED}, of all outages", grouped="sum", papers="subflows_reused"),
     _m("flow", "subflows_recreated", "subflows", "derived",

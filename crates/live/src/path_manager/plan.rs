@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use mptcp::pm::{AddressPair, Constructor, FourTuple, Parameters, Role, by_name};
 use netlab::capabilities::Missing;
 use netlab::flows::{addresses_at, pairs, port_of_flow};
+use netlab::lookup::Lookup;
 use netlab::resolved::{Experiment, Flow, FlowEnd, Host, Transport};
 use netlab::time::Nanos;
 
@@ -180,7 +181,7 @@ fn plan_end(experiment: &Experiment, index: usize, flow: &Flow, end: FlowEnd) ->
             Role::Acceptor
         },
         port: port_of_flow(index).unwrap_or(u16::MAX),
-        pairs: pairs(experiment, &flow.paths, end),
+        pairs: pairs(&Lookup::new(experiment), &flow.paths, end),
         policy: manager.and_then(|manager| policy(&manager.name)),
         parameters: Parameters {
             subflows: manager.and_then(|manager| manager.subflows),

@@ -63,6 +63,7 @@ pub fn why_refused(experiment: &Experiment, flow: &Flow) -> Option<String> {
         }
         Application::ShortFlows { bytes, .. } => too_small("a transfer", bytes),
         Application::RequestResponse { .. }
+        | Application::Video(_)
         | Application::Iperf3 { .. }
         | Application::Command { .. } => None,
     })

@@ -88,6 +88,35 @@ pub struct Node {
     pub id: String,
     /// What it is.
     pub kind: NodeKind,
+    /// Which of several equal next hops it takes; `None` leaves that to the paths of the flows.
+    #[serde(default)]
+    pub next_hop: Option<NextHop>,
+}
+
+/// How a router chooses among the next hops of equally short ways. All packets between two ports take the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NextHop {
+    /// By a hash of the addresses.
+    EcmpL3,
+    /// By a hash of addresses and ports.
+    EcmpL4,
+    /// At random for each pair of addresses and ports, with the seed of the run.
+    Random,
+    /// In turn, by the sum of the two ports.
+    ByPort,
+}
+
+impl NextHop {
+    /// The word of the JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::EcmpL3 => "ecmp_l3",
+            Self::EcmpL4 => "ecmp_l4",
+            Self::Random => "random",
+            Self::ByPort => "by_port",
+        }
+    }
 }
 
 /// Kinds of nodes.

@@ -137,6 +137,8 @@ pub enum Application {
         /// How much is buffered before it plays.
         startup_ns: Nanos,
     },
+    /// Segments that a player asks for, each with a bit rate of its choice.
+    Video(Video),
     /// The program of that name.
     Iperf3 {
         /// Its arguments.
@@ -159,10 +161,28 @@ impl Application {
             Self::RequestResponse { .. } => "request_response",
             Self::ShortFlows { .. } => "short_flows",
             Self::Streaming { .. } => "streaming",
+            Self::Video(_) => "video",
             Self::Iperf3 { .. } => "iperf3",
             Self::Command { .. } => "command",
         }
     }
+}
+
+/// A video, and how it is played.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Video {
+    /// The bit rates in which there are segments, ascending.
+    pub bitrates_bps: Vec<u64>,
+    /// Playing time of a segment.
+    pub segment_ns: Nanos,
+    /// Playing time that the player's buffer holds.
+    pub buffer_ns: Nanos,
+    /// Playing time in the buffer with which it plays, at first and after it stood still.
+    pub startup_ns: Nanos,
+    /// Playing time of the whole; `None` is without end.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub length_ns: Option<Nanos>,
 }
 
 /// A path manager with its parameters.
@@ -186,6 +206,9 @@ pub struct Path {
     pub remote: String,
     /// The links from `local` to the host that has `remote`, on whichever of its interfaces they end.
     pub hops: Vec<Hop>,
+    /// Whether `hops` are only the first and the last link, and routers choose those between.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub routed: bool,
     /// The smallest rate on the way; `None` if all are unbounded.
     #[serde(deserialize_with = "Option::deserialize")]
     pub rate_bps: Option<u64>,

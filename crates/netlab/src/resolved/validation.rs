@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{
     Action, Application, Direction, Experiment, Flow, HopDirection, InvalidDirection, Link, Path,
-    SCHEMA, validate_overhead,
+    SCHEMA, Video, validate_overhead,
 };
 
 /// The largest time, size or rate: 2^53, over 100 days in nanoseconds, which every JSON reader keeps exactly.
@@ -270,6 +270,10 @@ impl<'a> Declared<'a> {
     /// A host answers for all its addresses, so they may end at another of its interfaces (RFC 1122, section 3.3.4.2: weak end system).
     fn validate_hops(&self, place: &str, path: &Path) -> Validity {
         let place = format!("{place}.hops");
+        if path.routed && path.hops.len() != 2 {
+            let allowed = "the first and the last, between which routers choose";
+            return refuse(place, path.hops.len(), allowed);
+        }
         let mut reached: Option<&String> = None;
         for hop in &path.hops {
             let link = &self.experiment.links[self.links.find(&place, &hop.link)?];
@@ -279,6 +283,7 @@ impl<'a> Declared<'a> {
             };
             let goes_on = match reached {
                 None => *near == path.local,
+                Some(_) if path.routed => true,
                 Some(end) => self.is_forwarded(end, near),
             };
             if !goes_on {
@@ -397,8 +402,40 @@ fn validate_application(place: &str, application: &Application) -> Validity {
             validate_datagram(place, *size_bytes)?;
             in_range(format!("{place}.duration_ns"), duration_ns.unwrap_or(0), 0)
         }
+        Application::Video(video) => validate_video(place, video),
         _ => Ok(()),
     }
+}
+
+fn validate_video(place: &str, video: &Video) -> Validity {
+    let rates = &video.bitrates_bps;
+    if rates.is_empty() || !rates.is_sorted_by(|low, high| low < high) {
+        let allowed = "one bit rate or more, ascending";
+        return refuse(
+            format!("{place}.bitrates_bps"),
+            format!("{rates:?}"),
+            allowed,
+        );
+    }
+    in_range(format!("{place}.bitrates_bps"), rates[0], 1)?;
+    in_range(format!("{place}.bitrates_bps"), rates[rates.len() - 1], 1)?;
+    in_range(format!("{place}.segment_ns"), video.segment_ns, 1)?;
+    in_range(
+        format!("{place}.length_ns"),
+        video.length_ns.unwrap_or(1),
+        1,
+    )?;
+    in_range(
+        format!("{place}.buffer_ns"),
+        video.buffer_ns,
+        video.segment_ns,
+    )?;
+    let whole = video.buffer_ns / video.segment_ns * video.segment_ns;
+    if video.startup_ns > whole {
+        let allowed = format!("up to {whole}, the whole segments that the buffer holds");
+        return refuse(format!("{place}.startup_ns"), video.startup_ns, allowed);
+    }
+    Ok(())
 }
 
 fn validate_datagram(place: &str, size_bytes: u32) -> Validity {

@@ -18,6 +18,7 @@ const TABLE: &[Capability] = &[
     Capability::has("app request_response"),
     Capability::has("app short_flows"),
     Capability::has("app streaming"),
+    Capability::has("app video"),
     Capability::lacks("app iperf3", NEEDS_KERNEL),
     Capability::lacks("app command", NEEDS_KERNEL),
     Capability::has("action interface_down"),
@@ -39,6 +40,10 @@ const TABLE: &[Capability] = &[
     Capability::has("loss list"),
     Capability::has("trace"),
     Capability::has("medium"),
+    Capability::has("next_hop ecmp_l3"),
+    Capability::has("next_hop ecmp_l4"),
+    Capability::has("next_hop random"),
+    Capability::has("next_hop by_port"),
     Capability::has("captures"),
     Capability::has("stack backend"),
     Capability::lacks(

@@ -10,16 +10,14 @@ use mptcp::payload::Payload;
 use mptcp::wire::{Ecn, UdpPacket};
 use thiserror::Error;
 
+use super::datagrams;
 use super::packet::{Content, Datagram, Packet, Segments};
-use crate::flows::port_of_flow;
 use crate::resolved::{Experiment, Layer};
 use crate::time::Nanos;
 use crate::trace::{CaptureError, CaptureFile};
 
 /// Where captures go, in the directory of the run.
 const DIRECTORY: &str = "captures";
-/// From where applications over UDP send; the first of the ports that nobody owns (RFC 6335, section 6).
-const FIRST_UDP_PORT: u16 = 49152;
 
 /// Captures that cannot be written.
 #[derive(Debug, Error)]
@@ -71,6 +69,11 @@ impl Captures {
             }
         }
         Ok(captures)
+    }
+
+    /// Whether no interface is captured.
+    pub(super) fn are_none(&self) -> bool {
+        self.files.is_empty()
     }
 
     /// Whether an interface is captured.
@@ -125,9 +128,7 @@ fn udp_packet(
     datagram: Datagram,
     [source, destination]: [IpAddr; 2],
 ) -> UdpPacket {
-    let application = datagram.application as usize;
-    let listening = port_of_flow(application).unwrap_or(u16::MAX);
-    let sending = FIRST_UDP_PORT.wrapping_add(datagram.application as u16);
+    let [sending, listening] = datagrams::ports(datagram.application as usize);
     let (source_port, destination_port) = match packet.is_answer() {
         true => (listening, sending),
         false => (sending, listening),

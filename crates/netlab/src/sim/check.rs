@@ -1,23 +1,49 @@
 //! What an experiment asks for and the simulator cannot do, each with the reason.
 
+use std::collections::HashMap;
+
 use super::capabilities::capabilities;
+use super::network::{Forwarding, direction};
 use super::packet::UDP_HEADER_BYTES;
 use crate::capabilities::{Capabilities, Missing};
-use crate::flows::{MOST_FLOWS, path_mtu_bytes, port_of_flow, why_impossible};
+use crate::flows::{MOST_FLOWS, port_of_flow, why_impossible};
+use crate::lookup::Lookup;
 use crate::registry::Registry;
 use crate::resolved::{Application, Experiment, Flow, Transport};
 
 /// Everything in a valid experiment that the simulator cannot do; empty if it can run it.
 pub fn check(experiment: &Experiment, registry: &Registry) -> Vec<Missing> {
     let mut missing = Capabilities::new(&capabilities(registry)).check(experiment);
+    let lookup = Lookup::new(experiment);
     for flow in &experiment.flows {
         missing.extend(why_impossible(flow).map(|why| Missing {
             feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),
             why,
         }));
-        missing.extend(check_size(experiment, flow));
+        missing.extend(check_size(&lookup, flow));
     }
+    missing.extend(check_routed(experiment));
     missing.extend(check_ports(experiment));
+    missing
+}
+
+/// Between the first and the last link of a path that routers choose they lead on.
+fn check_routed(experiment: &Experiment) -> Vec<Missing> {
+    let links = experiment.links.iter().map(|link| link.id.as_str());
+    let link_of: HashMap<_, _> = links.zip(0..).collect();
+    let mut forwarding = Forwarding::new(experiment, 0);
+    let mut missing = Vec::new();
+    for flow in &experiment.flows {
+        for path in flow.paths.iter().filter(|path| path.routed) {
+            let ends = [&path.hops[0], &path.hops[path.hops.len() - 1]];
+            if !forwarding.leads(ends.map(|hop| direction(link_of[hop.link.as_str()], hop))) {
+                missing.push(Missing {
+                    feature: format!("flows.{}.paths: {} to {}", flow.id, path.local, path.remote),
+                    why: "no routers lead from its first link to its last".to_owned(),
+                });
+            }
+        }
+    }
     missing
 }
 
@@ -31,7 +57,7 @@ fn check_ports(experiment: &Experiment) -> Option<Missing> {
 }
 
 /// A datagram is one packet: it must fit the smallest MTU of its path.
-fn check_size(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
+fn check_size(lookup: &Lookup<'_>, flow: &Flow) -> Option<Missing> {
     let size_bytes = match flow.app {
         Application::Cbr { size_bytes, .. } | Application::Probe { size_bytes, .. }
             if flow.transport == Transport::Udp =>
@@ -40,7 +66,7 @@ fn check_size(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
         }
         _ => return None,
     };
-    let mtu_bytes = path_mtu_bytes(experiment, flow.paths.first()?)?;
+    let mtu_bytes = lookup.path_mtu_bytes(flow.paths.first()?)?;
     (size_bytes + UDP_HEADER_BYTES > mtu_bytes).then(|| Missing {
         feature: format!("flows.{}.app.size_bytes: {size_bytes}", flow.id),
         why: format!(

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::datagrams::{App, Behaviour, Datagrams, Probe, Timing};
+use super::datagrams::{App, Behaviour, Datagrams, Probe, Timing, ports};
 use super::hosts::{FlowRecord, Hosts};
 use super::network::Network;
 use crate::flows::start_of;
+use crate::lookup::Lookup;
 use crate::pacing::Pace;
 use crate::registry::Registry;
 use crate::resolved::{Application, Experiment, Flow, Path, Transport};
@@ -44,9 +45,10 @@ impl Flows {
         registry: &Registry,
         network: &mut Network,
     ) -> Self {
+        let lookup = Lookup::new(experiment);
         let mut flows = Self {
             apps: Vec::new(),
-            hosts: Hosts::new(experiment, seed, registry),
+            hosts: Hosts::new(&lookup, seed, registry),
             app_of_flow: Vec::new(),
             probes: Vec::new(),
             unfinished: Vec::new(),
@@ -56,7 +58,7 @@ impl Flows {
             flows.app_of_flow.push(is_udp.then_some(flows.apps.len()));
             match is_udp {
                 true => flows.add_datagrams(start_of(experiment, flow, seed), network, index, flow),
-                false => flows.add_stream(experiment, network, index, flow),
+                false => flows.add_stream(&lookup, network, index, flow),
             }
         }
         if let Some(every) = experiment.measure.probe_rtt_ns {
@@ -69,12 +71,12 @@ impl Flows {
 
     fn add_stream(
         &mut self,
-        experiment: &Experiment,
+        lookup: &Lookup<'_>,
         network: &mut Network,
         index: usize,
         flow: &Flow,
     ) {
-        network.add_flow(experiment, index);
+        network.add_flow(lookup, index);
         if let Application::Probe { .. } = flow.app {
             self.probes.push(ProbeName {
                 name: format!("probes.{}", flow.id),
@@ -145,7 +147,7 @@ impl Flows {
     ) {
         let datagrams = Datagrams {
             application: self.apps.len() as u32,
-            route: network.add_path(path),
+            route: network.add_path(path, ports(self.apps.len())),
             size_bytes,
         };
         self.probes.extend(probe_name.map(|name| ProbeName {
@@ -225,6 +227,7 @@ impl Flows {
     }
 
     /// Whether the last of the flows that end by themselves has just done so.
+    #[inline]
     pub(super) fn are_done(&mut self) -> bool {
         while let Some(flow) = self.unfinished.last().copied() {
             if !self.is_over(flow) {

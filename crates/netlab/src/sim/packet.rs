@@ -16,7 +16,7 @@ pub(super) const UDP_HEADER_BYTES: u32 = 20 + 8;
 pub(super) struct Packet {
     /// The way that it takes.
     pub(super) route: RouteId,
-    /// Hops of its route that it has behind it.
+    /// Where its next hop stands among the hops of all routes; the network sets it when the packet is sent.
     pub(super) hop: u32,
     /// Its length.
     pub(super) ip_bytes: u32,

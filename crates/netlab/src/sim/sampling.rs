@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::flows::Flows;
-use super::hosts::{FlowRecord, STREAM_METRICS, SUBFLOW_METRICS};
+use super::hosts::{FlowRecord, STREAM_METRICS, SUBFLOW_METRICS, VideoRecord};
 use super::network::Network;
 use crate::links::LinkState;
 use crate::resolved::{Experiment, HopDirection};
@@ -32,6 +32,7 @@ enum Group {
     Payload,
     Stream,
     Subflow,
+    Video,
     Link,
     Interface,
     Probe,
@@ -39,11 +40,12 @@ enum Group {
 }
 
 impl Group {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Datagrams,
         Self::Payload,
         Self::Stream,
         Self::Subflow,
+        Self::Video,
         Self::Link,
         Self::Interface,
         Self::Probe,
@@ -62,6 +64,7 @@ impl Group {
             Self::Payload => &["bytes_sent", "bytes_received", "bytes_in_order"],
             Self::Stream => &STREAM_METRICS,
             Self::Subflow => &SUBFLOW_METRICS,
+            Self::Video => &VideoRecord::METRICS,
             Self::Link => &LinkState::METRICS,
             Self::Interface => &[
                 "up",
@@ -118,6 +121,7 @@ pub(super) struct Sampler {
     probe_of_app: Vec<Option<usize>>,
     every: Nanos,
     last: Option<Nanos>,
+    next_tick: Nanos,
     /// Entity, metric and value of the last sample.
     rows: Vec<(usize, usize, f64)>,
     /// The last round-trip time of a probe, by its place.
@@ -162,6 +166,7 @@ impl Sampler {
             silent: vec![0; count],
             every: experiment.measure.every_ns,
             last: None,
+            next_tick: 0,
             rows: Vec::new(),
             rtts: BTreeMap::new(),
         })
@@ -169,8 +174,7 @@ impl Sampler {
 
     /// When the next regular sample is due.
     pub(super) fn next_tick(&self) -> Nanos {
-        self.last
-            .map_or(0, |last| (last / self.every + 1) * self.every)
+        self.next_tick
     }
 
     /// When the last sample was taken.
@@ -191,9 +195,10 @@ impl Sampler {
         network.advance(now);
         flows.observe();
         self.last = Some(now);
+        self.next_tick = (now / self.every + 1) * self.every;
         self.rows.clear();
         for place in 0..self.subjects.len() {
-            self.note_subject(place, network, flows);
+            self.note_subject(now, place, network, flows);
         }
         for flow in 0..self.subflows.len() {
             if let Some(record) = flows.record(flow) {
@@ -206,9 +211,9 @@ impl Sampler {
         Ok(())
     }
 
-    fn note_subject(&mut self, place: usize, network: &Network, flows: &Flows) {
+    fn note_subject(&mut self, now: Nanos, place: usize, network: &Network, flows: &Flows) {
         match self.subjects[place] {
-            Subject::Flow(flow) => self.note_flow(place, flow, flows),
+            Subject::Flow(flow) => self.note_flow(now, place, flow, flows),
             Subject::LinkDirection(index) => {
                 let state = network.link_state(index);
                 self.note(place, Group::Link, state.values());
@@ -232,7 +237,7 @@ impl Sampler {
         }
     }
 
-    fn note_flow(&mut self, place: usize, flow: usize, flows: &Flows) {
+    fn note_flow(&mut self, now: Nanos, place: usize, flow: usize, flows: &Flows) {
         if let Some(record) = flows.record(flow) {
             // What an application has received it has read in order.
             let payload = [
@@ -242,6 +247,9 @@ impl Sampler {
             ];
             self.note(place, Group::Payload, reals(payload));
             self.note(place, Group::Stream, record.values());
+            if record.is_video {
+                self.note_known(place, Group::Video, record.video.values(now));
+            }
         } else if let Some(app) = flows.app_of(flow) {
             let counters = app.counters();
             // The network never duplicates, and a datagram waits for no other.
@@ -269,10 +277,7 @@ impl Sampler {
         let first = self.silent[flow];
         for (number, subflow) in record.subflows.iter().enumerate().skip(first) {
             let place = self.subflows[flow][number];
-            let places = &self.metrics.places[Group::Subflow as usize];
-            let values = places.iter().zip(subflow.values());
-            let known = values.filter_map(|(metric, value)| Some((place, *metric, value?)));
-            self.rows.extend(known);
+            self.note_known(place, Group::Subflow, subflow.values());
         }
         let subflows = record.subflows.iter().skip(first);
         self.silent[flow] += subflows.take_while(|subflow| !subflow.is_open()).count();
@@ -283,6 +288,18 @@ impl Sampler {
         let values = places.iter().zip(values);
         self.rows
             .extend(values.map(|(metric, value)| (entity, *metric, value)));
+    }
+
+    fn note_known(
+        &mut self,
+        entity: usize,
+        group: Group,
+        values: impl IntoIterator<Item = Option<f64>>,
+    ) {
+        let places = &self.metrics.places[group as usize];
+        let values = places.iter().zip(values);
+        self.rows
+            .extend(values.filter_map(|(metric, value)| Some((entity, *metric, value?))));
     }
 
     /// Adds the round-trip time of a probe over UDP that was answered now.

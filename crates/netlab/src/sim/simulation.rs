@@ -293,8 +293,11 @@ impl Simulation {
                 self.settle(fate)?;
             }
             // Most often one packet arrives at a time, and another poll would find nothing.
-            if !self.network.is_due(self.now, channel) {
-                break;
+            let next = self
+                .network
+                .schedule(self.now, channel, &mut self.deadlines);
+            if next != Some(self.now) {
+                return Ok(());
             }
         }
         self.network

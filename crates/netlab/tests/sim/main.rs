@@ -3,9 +3,11 @@
 mod apps;
 mod experiments;
 mod failures;
+mod next_hops;
 mod random_faults;
 mod refusals;
 mod streams;
 mod tables;
 mod topologies;
 mod trace;
+mod video;

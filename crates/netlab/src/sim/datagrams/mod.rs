@@ -4,10 +4,20 @@ mod probe;
 
 use super::network::RouteId;
 use super::packet::{Content, Datagram, Packet, UDP_HEADER_BYTES};
+use crate::flows::port_of_flow;
 use crate::pacing::Pace;
 use crate::time::Nanos;
 
 pub(super) use probe::Probe;
+
+/// The port from which the first application sends: the first that nobody owns (RFC 6335, section 6).
+const FIRST_PORT: u16 = 49152;
+
+/// The ports from which an application sends, and at which it is answered.
+pub(super) fn ports(application: usize) -> [u16; 2] {
+    let listening = port_of_flow(application).unwrap_or(u16::MAX);
+    [FIRST_PORT.wrapping_add(application as u16), listening]
+}
 
 /// On which way, and in what sizes.
 #[derive(Clone, Copy, Debug)]

@@ -1,20 +1,18 @@
-//! The other event queue: a wheel of days, and a heap for what lies beyond it.
-//!
-//! It is made for many entries. A run has about one per entity, few enough for a plain heap to stay in the nearest cache
-//! and be faster; this one shows that the trace does not depend on the queue.
+//! A wheel of days, and a heap for what lies beyond it (R. Brown, "Calendar queues", 1988): what most entries cost does not
+//! depend on how many there are.
 
 use super::{Entry, EventQueue, HeapQueue};
 
-/// A day is 2^12 ns: about the time of one packet on a gigabit link, so that few entries share one.
-const DAY_SHIFT: u32 = 12;
-/// Days in the wheel: 2^12 of them reach 17 ms ahead, beyond most propagation delays.
-const DAYS: u64 = 1 << 12;
+/// A day is 2^10 ns: less than a packet takes on a gigabit link, so that few entries share one even among thousands of links.
+const DAY_SHIFT: u32 = 10;
+/// Days in the wheel: 2^14 of them reach 17 ms ahead, beyond most propagation delays.
+const DAYS: u64 = 1 << 14;
 const DAYS_PER_WORD: u64 = u64::BITS as u64;
 
 /// A calendar queue: entries wait unsorted in the day they fall on, and only those of the current day are ordered.
 pub struct CalendarQueue {
-    /// Entries of the current day or before it.
-    due: HeapQueue,
+    /// Entries of the current day or before it, the least one last.
+    due: Vec<Entry>,
     /// The current day, counted from time 0.
     today: u64,
     wheel: Vec<Vec<Entry>>,
@@ -27,7 +25,7 @@ impl CalendarQueue {
     /// An empty queue at time 0.
     pub fn new() -> Self {
         Self {
-            due: HeapQueue::default(),
+            due: Vec::new(),
             today: 0,
             wheel: vec![Vec::new(); DAYS as usize],
             occupied: vec![0; (DAYS / DAYS_PER_WORD) as usize],
@@ -36,7 +34,7 @@ impl CalendarQueue {
     }
 
     fn fill_due(&mut self) {
-        while self.due.peek().is_none() {
+        while self.due.is_empty() {
             let beyond = self.beyond.peek().map(day_of);
             let Some(day) = self.next_in_wheel().into_iter().chain(beyond).min() else {
                 return;
@@ -44,6 +42,7 @@ impl CalendarQueue {
             self.today = day;
             self.take_today_from_wheel();
             self.take_today_from_beyond();
+            self.due.sort_unstable_by(|one, other| other.cmp(one));
         }
     }
 
@@ -75,9 +74,7 @@ impl CalendarQueue {
             return;
         }
         *word &= !bit;
-        for entry in self.wheel[place as usize].drain(..) {
-            self.due.push(entry);
-        }
+        self.due.append(&mut self.wheel[place as usize]);
     }
 
     fn take_today_from_beyond(&mut self) {
@@ -104,7 +101,8 @@ impl EventQueue for CalendarQueue {
     fn push(&mut self, entry: Entry) {
         let day = day_of(entry);
         if day <= self.today {
-            self.due.push(entry);
+            let place = self.due.partition_point(|other| *other > entry);
+            self.due.insert(place, entry);
         } else if day - self.today < DAYS {
             let place = day % DAYS;
             self.occupied[(place / DAYS_PER_WORD) as usize] |= 1 << (place % DAYS_PER_WORD);
@@ -116,7 +114,7 @@ impl EventQueue for CalendarQueue {
 
     fn peek(&mut self) -> Option<Entry> {
         self.fill_due();
-        self.due.peek()
+        self.due.last().copied()
     }
 
     fn pop(&mut self) -> Option<Entry> {

@@ -1,4 +1,4 @@
-//! The plain event queue: a binary heap.
+//! The plain event queue: a binary heap. It shows that the trace does not depend on the queue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -62,10 +62,10 @@ pub trait EventQueue: Send {
 /// The implementations of [`EventQueue`]; they give the same order, so which one runs is a matter of speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueKind {
-    /// [`CalendarQueue`].
-    Calendar,
-    /// [`HeapQueue`]: the faster one at 8 links as at 1000.
+    /// [`CalendarQueue`]: the faster one, and the more so the more links there are.
     #[default]
+    Calendar,
+    /// [`HeapQueue`].
     Heap,
 }
 

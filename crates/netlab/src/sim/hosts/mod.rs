@@ -21,9 +21,10 @@ use crate::flows::{
     Intervals, StreamEnd, addresses_at, host_at, other_end, pairs, port_of_flow, start_of,
     stream_end,
 };
+use crate::lookup::Lookup;
 use crate::places::Places;
 use crate::registry::Registry;
-use crate::resolved::{Action, Application, Experiment, Flow, FlowEnd, Transport};
+use crate::resolved::{self, Action, Application, Experiment, Flow, FlowEnd, Transport};
 use crate::rng::Generator;
 use crate::summary::{FlowSummary, PathSummary};
 use crate::time::Nanos;
@@ -32,6 +33,7 @@ use profile::profile;
 use record::Transfer;
 pub(super) use record::{FlowRecord, Notes, STREAM_METRICS};
 use session::Session;
+pub(super) use session::VideoRecord;
 pub(super) use subflows::SUBFLOW_METRICS;
 
 /// All hosts, and the flows between them that are not UDP.
@@ -113,11 +115,15 @@ impl Slot {
 }
 
 impl Host {
-    fn new(experiment: &Experiment, seed: u64, index: usize) -> Self {
-        let host = &experiment.hosts[index];
+    fn new(
+        host: &resolved::Host,
+        seed: u64,
+        pairs: Vec<AddressPair>,
+        down: BTreeSet<IpAddr>,
+    ) -> Self {
         let network = NetworkView {
-            pairs: pairs_of_host(experiment, &host.id),
-            down: addresses_that_are_down(experiment, &host.id),
+            pairs,
+            down,
             backup: BTreeSet::new(),
             change_delay: host.behaviour().path_manager_delay_ns,
         };
@@ -130,38 +136,52 @@ impl Host {
     }
 }
 
-/// All pairs of addresses that the flows of a host route, in the order of the flows.
-fn pairs_of_host(experiment: &Experiment, host: &str) -> Vec<AddressPair> {
-    let mut known = BTreeSet::new();
-    let mut all = Vec::new();
-    for flow in &experiment.flows {
+/// By host: all pairs of addresses that its flows route, in the order of the flows.
+fn pairs_of_hosts(lookup: &Lookup<'_>) -> Vec<Vec<AddressPair>> {
+    let experiment = lookup.experiment;
+    let mut known = vec![BTreeSet::new(); experiment.hosts.len()];
+    let mut all = vec![Vec::new(); experiment.hosts.len()];
+    let flows = experiment.flows.iter();
+    for flow in flows.filter(|flow| flow.transport == Transport::Mptcp) {
         for side in [FlowEnd::From, FlowEnd::To] {
-            if flow.transport == Transport::Mptcp && host_at(flow, side) == host {
-                let pairs = pairs(experiment, &flow.paths, side).into_iter();
-                all.extend(pairs.filter(|pair| known.insert(*pair)));
+            if let Some(host) = lookup.host(host_at(flow, side)) {
+                let pairs = pairs(lookup, &flow.paths, side).into_iter();
+                all[host].extend(pairs.filter(|pair| known[host].insert(*pair)));
             }
         }
     }
     all
 }
 
-fn addresses_that_are_down(experiment: &Experiment, host: &str) -> BTreeSet<IpAddr> {
-    let interfaces = experiment.interfaces.iter();
-    let down = interfaces.filter(|interface| interface.node == host && !interface.up);
-    down.flat_map(addresses_at).collect()
+/// By host: its addresses that are down at the start.
+fn addresses_that_are_down(lookup: &Lookup<'_>) -> Vec<BTreeSet<IpAddr>> {
+    let mut down = vec![BTreeSet::new(); lookup.experiment.hosts.len()];
+    let interfaces = lookup.experiment.interfaces.iter();
+    for interface in interfaces.filter(|interface| !interface.up) {
+        if let Some(host) = lookup.host(&interface.node) {
+            down[host].extend(addresses_at(interface));
+        }
+    }
+    down
 }
 
 impl Hosts {
     /// The hosts of an experiment that `check` accepts, with this seed.
-    pub(super) fn new(experiment: &Experiment, seed: u64, registry: &Registry) -> Self {
-        let host_of = |node: &String| experiment.hosts.iter().position(|host| host.id == *node);
+    pub(super) fn new(lookup: &Lookup<'_>, seed: u64, registry: &Registry) -> Self {
+        let experiment = lookup.experiment;
+        let views = pairs_of_hosts(lookup)
+            .into_iter()
+            .zip(addresses_that_are_down(lookup));
         let interfaces = experiment.interfaces.iter();
         let mut hosts = Self {
-            hosts: (0..experiment.hosts.len())
-                .map(|host| Host::new(experiment, seed, host))
+            hosts: experiment
+                .hosts
+                .iter()
+                .zip(views)
+                .map(|(host, (pairs, down))| Host::new(host, seed, pairs, down))
                 .collect(),
             host_of_interface: interfaces
-                .map(|interface| host_of(&interface.node))
+                .map(|interface| lookup.host(&interface.node))
                 .collect(),
             streams: Vec::new(),
             stream_of_flow: Vec::new(),
@@ -172,7 +192,7 @@ impl Hosts {
             let place = is_stream.then_some(hosts.streams.len());
             hosts.stream_of_flow.push(place);
             if is_stream {
-                hosts.add_stream(experiment, seed, registry, index, flow);
+                hosts.add_stream(lookup, seed, registry, index, flow);
             }
         }
         hosts
@@ -180,27 +200,27 @@ impl Hosts {
 
     fn add_stream(
         &mut self,
-        experiment: &Experiment,
+        lookup: &Lookup<'_>,
         seed: u64,
         registry: &Registry,
         index: usize,
         flow: &Flow,
     ) {
         let port = port_of_flow(index).expect("checked: there are as many ports");
-        let made = |side| profile(experiment, flow, side, seed, registry);
+        let made = |side| profile(lookup, flow, side, seed, registry);
         let acceptor = other_end(flow.opened_by);
-        let accepting = self.host_mut(experiment, flow, acceptor);
+        let accepting = self.host_mut(lookup, flow, acceptor);
         accepting.endpoint.listen(port, made(acceptor));
-        let first = pairs(experiment, &flow.paths[..1], flow.opened_by)[0];
-        let start = start_of(experiment, flow, seed);
+        let first = pairs(lookup, &flow.paths[..1], flow.opened_by)[0];
+        let start = start_of(lookup.experiment, flow, seed);
         let timer = Timer::Open(self.streams.len());
-        let opening = self.host_mut(experiment, flow, flow.opened_by);
+        let opening = self.host_mut(lookup, flow, flow.opened_by);
         opening.timers.insert((start, timer));
         self.streams.push(Stream {
             app: flow.app.clone(),
             is_multipath: flow.transport == Transport::Mptcp,
             opened_by: flow.opened_by,
-            unit_bytes: experiment.measure.unit_bytes,
+            unit_bytes: lookup.experiment.measure.unit_bytes,
             opening: made(flow.opened_by),
             local: first.local,
             remote: SocketAddr::new(first.remote, port),
@@ -210,9 +230,8 @@ impl Hosts {
         });
     }
 
-    fn host_mut(&mut self, experiment: &Experiment, flow: &Flow, side: FlowEnd) -> &mut Host {
-        let id = host_at(flow, side);
-        let host = experiment.hosts.iter().position(|host| host.id == id);
+    fn host_mut(&mut self, lookup: &Lookup<'_>, flow: &Flow, side: FlowEnd) -> &mut Host {
+        let host = lookup.host(host_at(flow, side));
         &mut self.hosts[host.expect("validated: the host of a flow exists")]
     }
 

@@ -8,9 +8,10 @@ use mptcp::sched::SubflowOrder;
 use mptcp::subflow::{self, InitialWindow, SynRetries};
 use mptcp::{cc, sched};
 
-use crate::flows::{host_at, pairs, path_mtu_bytes};
+use crate::flows::{host_at, pairs};
+use crate::lookup::Lookup;
 use crate::registry::{MakeControl, MakePathManager, MakeScheduler, Registry};
-use crate::resolved::{self, Behaviour, Experiment, Flow, FlowEnd, Host, Transport};
+use crate::resolved::{self, Behaviour, Flow, FlowEnd, Host, Transport};
 use crate::rng::Generator;
 
 /// Headers without options; those of IPv6 count where an end of a path has no IPv4.
@@ -24,27 +25,26 @@ const MAX_WINDOW_SCALE: u8 = 14;
 
 /// How the connections of a flow are made at one of its ends.
 pub(super) fn profile(
-    experiment: &Experiment,
+    lookup: &Lookup<'_>,
     flow: &Flow,
     side: FlowEnd,
     seed: u64,
     registry: &Registry,
 ) -> Profile {
-    let id = host_at(flow, side);
-    let host = experiment.hosts.iter().find(|host| host.id == id);
-    let host = host.expect("validated: the host of a flow exists");
-    let maker = AlgorithmMaker::new(experiment, flow, host, side, seed, registry);
+    let host = lookup.host(host_at(flow, side));
+    let host = &lookup.experiment.hosts[host.expect("validated: the host of a flow exists")];
+    let maker = AlgorithmMaker::new(lookup, flow, host, side, seed, registry);
     Profile {
-        config: config(experiment, flow, host).into(),
+        config: config(lookup, flow, host).into(),
         algorithms: Box::new(move |seen| maker.make(seen)),
     }
 }
 
-fn config(experiment: &Experiment, flow: &Flow, host: &Host) -> Config {
+fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host) -> Config {
     let behaviour = behaviour(host.behaviour());
     Config {
         subflow: subflow::Config {
-            mss_bytes: mss_bytes(experiment, flow),
+            mss_bytes: mss_bytes(lookup, flow),
             initial_window: InitialWindow::Segments(host.initial_window_segments),
             send_buffer_bytes: u32::try_from(host.sndbuf_bytes).unwrap_or(u32::MAX),
             window_scale: Some(window_scale(host.rcvbuf_bytes)),
@@ -75,17 +75,15 @@ fn grown_from(first_bytes: u64, max_bytes: u64) -> Buffer {
 }
 
 /// What fits into a packet on all paths of a flow.
-fn mss_bytes(experiment: &Experiment, flow: &Flow) -> u16 {
+fn mss_bytes(lookup: &Lookup<'_>, flow: &Flow) -> u16 {
     let paths = flow.paths.iter();
-    let mtu_bytes = paths
-        .filter_map(|path| path_mtu_bytes(experiment, path))
-        .min();
+    let mtu_bytes = paths.filter_map(|path| lookup.path_mtu_bytes(path)).min();
     let ends = flow
         .paths
         .iter()
         .flat_map(|path| [&path.local, &path.remote]);
     let is_v4 = ends.into_iter().all(|end| {
-        let found = experiment.interfaces.iter().find(|one| one.id == *end);
+        let found = lookup.interface(end);
         found.is_some_and(|one| one.ipv4.is_some())
     });
     let headers = if is_v4 {
@@ -146,7 +144,7 @@ struct AlgorithmMaker {
 
 impl AlgorithmMaker {
     fn new(
-        experiment: &Experiment,
+        lookup: &Lookup<'_>,
         flow: &Flow,
         host: &Host,
         side: FlowEnd,
@@ -179,7 +177,7 @@ impl AlgorithmMaker {
                     ..pm::Parameters::default()
                 },
             ),
-            pairs: pairs(experiment, &flow.paths, side),
+            pairs: pairs(lookup, &flow.paths, side),
             one_at_a_time: host.one_at_a_time,
         }
     }

@@ -6,10 +6,11 @@ use std::net::SocketAddr;
 use mptcp::connection::Connection;
 
 use crate::flows::{StreamEnd, is_finite};
-use crate::resolved::Flow;
+use crate::resolved::{Application, Flow};
 use crate::samples::Unit;
 use crate::time::Nanos;
 
+use super::session::VideoRecord;
 use super::subflows::Subflows;
 
 /// A flow over TCP or Multipath TCP.
@@ -18,6 +19,7 @@ pub(in crate::sim) struct FlowRecord {
     pub(in crate::sim) flow: usize,
     pub(super) scheduled_start: Nanos,
     is_finite: bool,
+    pub(in crate::sim) is_video: bool,
     pub(super) start: Option<Nanos>,
     pub(super) established: Option<Nanos>,
     pub(super) end: Option<Nanos>,
@@ -31,6 +33,8 @@ pub(in crate::sim) struct FlowRecord {
     begun: VecDeque<Nanos>,
     /// Short transfers under way, by the address and port of their opener: number and start.
     pub(super) transfers: BTreeMap<SocketAddr, Transfer>,
+    /// Of a video: what is played.
+    pub(in crate::sim) video: VideoRecord,
     pub(in crate::sim) subflows: Subflows,
     /// Bytes sent again on another subflow: in connections that are gone, and in those that are not.
     pub(super) reinjected_before: u64,
@@ -78,6 +82,7 @@ impl FlowRecord {
             flow: index,
             scheduled_start,
             is_finite: is_finite(&flow.app),
+            is_video: matches!(flow.app, Application::Video(_)),
             start: None,
             established: None,
             end: None,
@@ -89,6 +94,7 @@ impl FlowRecord {
             probes_answered: 0,
             begun: VecDeque::new(),
             transfers: BTreeMap::new(),
+            video: VideoRecord::default(),
             subflows: Subflows::default(),
             reinjected_before: 0,
             reinjected_now: 0,

@@ -1,15 +1,21 @@
 //! The network of an experiment.
 
 use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use super::routes::{RouteId, Routes};
+use super::forwarding::Forwarding;
+use super::routes::{ChosenPath, RouteId, Routes};
 use super::{Interface, Network};
 use crate::flows::{addresses_at, pairs_between};
 use crate::links::Links;
+use crate::lookup::Lookup;
+use crate::next_hop::FiveTuple;
 use crate::resolved::{self, Experiment, Hop, HopDirection, InvalidDirection, Path};
 use crate::sim::captures::Captures;
 use crate::sim::packet::Segments;
+
+/// The number of UDP among transport protocols.
+const UDP: u8 = 17;
 
 impl Network {
     /// The network of a valid experiment, as the seed varies it.
@@ -32,6 +38,7 @@ impl Network {
             segments: Segments::default(),
             captures,
             routes: Routes::default(),
+            forwarding: Forwarding::new(experiment, seed),
             interface_of,
             interface_at: interfaces_at(experiment),
             link_of: indices(experiment.links.iter().map(|link| &link.id)),
@@ -39,28 +46,73 @@ impl Network {
     }
 
     /// Makes the ways of a flow over TCP known: a segment between two of its addresses takes that of their path.
-    pub(in crate::sim) fn add_flow(&mut self, experiment: &Experiment, index: usize) {
-        for path in &experiment.flows[index].paths {
-            let route = self.add_path(path);
-            for pair in pairs_between(experiment, &path.local, &path.remote) {
-                self.routes.assign(index, pair, route);
+    pub(in crate::sim) fn add_flow(&mut self, lookup: &Lookup<'_>, index: usize) {
+        for path in &lookup.experiment.flows[index].paths {
+            let pairs = pairs_between(lookup, &path.local, &path.remote);
+            if path.routed {
+                let chosen = self.chosen_path(path);
+                for pair in pairs {
+                    self.routes.assign_chosen(index, pair, chosen);
+                }
+            } else {
+                let route = self.add_listed(path);
+                for pair in pairs {
+                    self.routes.assign(index, pair, route);
+                }
             }
         }
     }
 
-    /// Makes the way of a path known, there and back, and gives the route there.
-    pub(in crate::sim) fn add_path(&mut self, path: &Path) -> RouteId {
-        let direction = |hop: &Hop| {
-            let side = match hop.direction {
-                HopDirection::Forward => 0,
-                HopDirection::Backward => 1,
-            };
-            2 * self.link_of[&hop.link] as u32 + side
+    /// Makes the way of a path known to packets of UDP from the first of these ports to the second, there and back, and gives
+    /// the route there.
+    pub(in crate::sim) fn add_path(&mut self, path: &Path, ports: [u16; 2]) -> RouteId {
+        if !path.routed {
+            return self.add_listed(path);
+        }
+        let chosen = self.chosen_path(path);
+        let ends = [chosen.local, chosen.remote].map(|end| self.interfaces[end].address);
+        let [source, destination] = ends.map(|address| address.expect("hosts have addresses"));
+        let tuple = FiveTuple {
+            source: SocketAddr::new(source, ports[0]),
+            destination: SocketAddr::new(destination, ports[1]),
+            protocol: UDP,
         };
-        let directions = path.hops.iter().map(direction).collect();
-        let [local, remote] = [&path.local, &path.remote].map(|id| self.interface_of[id]);
-        self.routes.add(local, remote, directions)
+        let route = self.routes.add_chosen(&mut self.forwarding, chosen, tuple);
+        route.expect("checked: routers lead there")
     }
+
+    fn add_listed(&mut self, path: &Path) -> RouteId {
+        let directions: Vec<_> = path.hops.iter().map(|hop| self.direction(hop)).collect();
+        let [local, remote] = self.ends_of_path(path);
+        self.routes.add_listed(local, remote, &directions)
+    }
+
+    fn chosen_path(&self, path: &Path) -> ChosenPath {
+        let [local, remote] = self.ends_of_path(path);
+        let last = path.hops.len() - 1;
+        ChosenPath {
+            local,
+            remote,
+            ends: [0, last].map(|place| self.direction(&path.hops[place])),
+        }
+    }
+
+    fn ends_of_path(&self, path: &Path) -> [usize; 2] {
+        [&path.local, &path.remote].map(|id| self.interface_of[id])
+    }
+
+    fn direction(&self, hop: &Hop) -> u32 {
+        direction(self.link_of[&hop.link], hop)
+    }
+}
+
+/// The number of the direction of a hop over link `link`.
+pub(in crate::sim) fn direction(link: usize, hop: &Hop) -> u32 {
+    let side = match hop.direction {
+        HopDirection::Forward => 0,
+        HopDirection::Backward => 1,
+    };
+    2 * link as u32 + side
 }
 
 fn interfaces_at(experiment: &Experiment) -> HashMap<IpAddr, usize> {

@@ -2,6 +2,7 @@
 
 mod actions;
 mod construction;
+mod forwarding;
 mod routes;
 
 use std::collections::HashMap;
@@ -14,6 +15,8 @@ use crate::link::{DropReason, Enqueued};
 use crate::links::{Arrival, LinkState, Links};
 use crate::time::Nanos;
 
+pub(super) use construction::direction;
+pub(super) use forwarding::Forwarding;
 pub(super) use routes::RouteId;
 use routes::Routes;
 
@@ -92,6 +95,7 @@ pub(in crate::sim) struct Network {
     pub(in crate::sim) segments: Segments,
     pub(in crate::sim) captures: Captures,
     routes: Routes,
+    forwarding: Forwarding,
     interface_of: HashMap<String, usize>,
     interface_at: HashMap<IpAddr, usize>,
     link_of: HashMap<String, usize>,
@@ -129,11 +133,12 @@ impl Network {
 
     /// The route of a segment between these two, if a flow has one.
     pub(in crate::sim) fn route(
-        &self,
+        &mut self,
         source: SocketAddr,
         destination: SocketAddr,
     ) -> Option<RouteId> {
-        self.routes.between(source, destination)
+        self.routes
+            .between(&mut self.forwarding, source, destination)
     }
 
     /// A host has a packet for which there is no route.
@@ -147,10 +152,12 @@ impl Network {
     pub(in crate::sim) fn originate(
         &mut self,
         now: Nanos,
-        packet: Packet,
+        mut packet: Packet,
         deadlines: &mut Deadlines,
     ) -> Option<Fate> {
-        let source = self.routes.get(packet.route).source;
+        let route = self.routes.get(packet.route);
+        let source = route.source;
+        packet.hop = route.first_hop;
         let interface = &mut self.interfaces[source];
         if !interface.has_address {
             interface.dropped_no_address += 1;
@@ -161,10 +168,9 @@ impl Network {
 
     /// Sends a packet over its next hop; behind the last it is where it was to go.
     fn go_on(&mut self, now: Nanos, packet: Packet, deadlines: &mut Deadlines) -> Option<Fate> {
-        let route = self.routes.get(packet.route);
-        match route.direction(packet.hop) {
+        match self.routes.direction(packet.hop) {
             Some(direction) => self.send(now, direction, packet, deadlines),
-            None => Some(self.take_in(route.destination, packet)),
+            None => Some(self.take_in(self.routes.get(packet.route).destination, packet)),
         }
     }
 
@@ -186,8 +192,9 @@ impl Network {
         )
     }
 
+    #[inline]
     fn capture(&mut self, now: Nanos, interface: usize, is_sent: bool, packet: &Packet) {
-        if !self.captures.has(interface) {
+        if self.captures.are_none() || !self.captures.has(interface) {
             return;
         }
         let route = self.routes.get(packet.route);
@@ -232,18 +239,17 @@ impl Network {
         }
     }
 
-    /// Tells the event queue when a channel must be polled next.
-    pub(in crate::sim) fn schedule(&self, now: Nanos, channel: usize, deadlines: &mut Deadlines) {
+    /// Tells the event queue when a channel must be polled next, and returns it.
+    pub(in crate::sim) fn schedule(
+        &self,
+        now: Nanos,
+        channel: usize,
+        deadlines: &mut Deadlines,
+    ) -> Option<Nanos> {
         // What a queue discipline dropped at an earlier instant comes out now.
-        let next = self.links.next_departure(channel);
-        let entity = EntityId(FIRST_CHANNEL + channel as u32);
-        deadlines.set(entity, next.map(|at| at.max(now)));
-    }
-
-    /// Whether a channel has something to do up to `now`.
-    pub(in crate::sim) fn is_due(&self, now: Nanos, channel: usize) -> bool {
-        let next = self.links.next_departure(channel);
-        next.is_some_and(|at| at <= now)
+        let next = self.links.next_departure(channel).map(|at| at.max(now));
+        deadlines.set(EntityId(FIRST_CHANNEL + channel as u32), next);
+        next
     }
 
     /// The next packet that leaves a channel up to `now`.

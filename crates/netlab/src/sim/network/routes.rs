@@ -1,20 +1,23 @@
-//! The ways that packets take: hop by hop as the description has them, and the same hops back.
+//! The ways that packets take: hop by hop as the description has them, and the same hops back; or as routers choose.
 //!
-//! Nobody searches: what no path leads over carries nothing. Routes do not follow failures, since nobody tells the senders.
+//! What a router chooses depends on nothing but the ends of a packet, so it is asked once for all packets between two ports.
+//! What no path leads over carries nothing. Routes do not follow failures, since nobody tells the senders.
 
 use std::net::SocketAddr;
 
 use mptcp::pm::AddressPair;
 use rustc_hash::FxHashMap;
 
+use super::forwarding::Forwarding;
 use crate::flows::flow_at_port;
+use crate::next_hop::FiveTuple;
 
 /// One direction of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sim) struct RouteId(u32);
 
 impl RouteId {
-    /// The same hops the other way.
+    /// The route the other way.
     pub(in crate::sim) fn reversed(self) -> Self {
         Self(self.0 ^ 1)
     }
@@ -36,64 +39,121 @@ pub(super) struct Route {
     pub(super) source: usize,
     /// The interface whose address is that of the receiver.
     pub(super) destination: usize,
-    /// Link directions in the order in which they are passed.
-    directions: Box<[u32]>,
+    /// Where its first link direction stands among those of all routes.
+    pub(super) first_hop: u32,
 }
 
-impl Route {
-    /// The link direction of hop `hop`, from 0; `None` behind the last.
-    pub(super) fn direction(&self, hop: u32) -> Option<usize> {
-        let direction = self.directions.get(hop as usize)?;
-        Some(*direction as usize)
-    }
+/// A path between two interfaces whose links routers choose, but for the first and the last.
+#[derive(Clone, Copy)]
+pub(super) struct ChosenPath {
+    pub(super) local: usize,
+    pub(super) remote: usize,
+    /// The first and the last link direction.
+    pub(super) ends: [u32; 2],
 }
+
+/// What leads from one address to another.
+enum Known {
+    /// Routes that the description lists.
+    Routes(Vec<RouteId>),
+    /// A path, to be taken from its receiver if `is_back`.
+    Chosen { path: ChosenPath, is_back: bool },
+}
+
+/// The number of TCP among transport protocols.
+const TCP: u8 = 6;
+/// Stands behind the last hop of a route.
+const END: u32 = u32::MAX;
 
 /// All routes: number 2k is path k there, number 2k + 1 the way back.
 #[derive(Default)]
 pub(super) struct Routes {
     routes: Vec<Route>,
-    /// The routes of a flow between two addresses, both directions.
-    of_flow: FxHashMap<(usize, AddressPair), Vec<RouteId>>,
+    /// The link directions of all routes, one route after the other.
+    hops: Vec<u32>,
+    /// What leads from one address of a flow to another, both ways.
+    of_flow: FxHashMap<(usize, AddressPair), Known>,
+    /// What routers chose, by the sender and the receiver of a path.
+    of_ends: FxHashMap<(SocketAddr, SocketAddr), RouteId>,
 }
 
 impl Routes {
     /// Adds a path from the interface `local` to the interface `remote`, and gives the route there.
-    pub(super) fn add(&mut self, local: usize, remote: usize, directions: Box<[u32]>) -> RouteId {
+    fn add(&mut self, local: usize, remote: usize, there: &[u32], back: &[u32]) -> RouteId {
         let route = RouteId(self.routes.len() as u32);
-        // Directions 2k and 2k + 1 are the two of one link.
-        let back = directions.iter().rev().map(|direction| direction ^ 1);
-        let back = Route {
-            source: remote,
-            destination: local,
-            directions: back.collect(),
-        };
-        self.routes.push(Route {
-            source: local,
-            destination: remote,
-            directions,
-        });
-        self.routes.push(back);
+        for (source, destination, hops) in [(local, remote, there), (remote, local, back)] {
+            self.routes.push(Route {
+                source,
+                destination,
+                first_hop: self.hops.len() as u32,
+            });
+            self.hops.extend(hops);
+            self.hops.push(END);
+        }
         route
+    }
+
+    /// Adds a path whose hops are known.
+    pub(super) fn add_listed(&mut self, local: usize, remote: usize, hops: &[u32]) -> RouteId {
+        // Directions 2k and 2k + 1 are the two of one link.
+        let back: Vec<_> = hops.iter().rev().map(|direction| direction ^ 1).collect();
+        self.add(local, remote, hops, &back)
+    }
+
+    /// Adds the path that routers choose for packets between these ports, if there is one. The way back is chosen for itself.
+    pub(super) fn add_chosen(
+        &mut self,
+        forwarding: &mut Forwarding,
+        path: ChosenPath,
+        tuple: FiveTuple,
+    ) -> Option<RouteId> {
+        let answers = FiveTuple {
+            source: tuple.destination,
+            destination: tuple.source,
+            ..tuple
+        };
+        let [first, last] = path.ends;
+        let there = forwarding.way([first, last], &tuple)?;
+        let back = forwarding.way([last ^ 1, first ^ 1], &answers)?;
+        Some(self.add(path.local, path.remote, &there, &back))
     }
 
     pub(super) fn get(&self, route: RouteId) -> &Route {
         &self.routes[route.0 as usize]
     }
 
+    /// The link direction of the hop that stands at this place; `None` behind the last of its route.
+    pub(super) fn direction(&self, hop: u32) -> Option<usize> {
+        let direction = self.hops[hop as usize];
+        (direction != END).then_some(direction as usize)
+    }
+
     /// Lets the segments of a flow between these addresses take a route, one of several perhaps, and its way back.
     pub(super) fn assign(&mut self, flow: usize, pair: AddressPair, route: RouteId) {
-        let back = AddressPair {
-            local: pair.remote,
-            remote: pair.local,
-        };
-        for (pair, route) in [(pair, route), (back, route.reversed())] {
-            self.of_flow.entry((flow, pair)).or_default().push(route);
+        for (pair, route) in [(pair, route), (back(pair), route.reversed())] {
+            let known = self.of_flow.entry((flow, pair));
+            if let Known::Routes(routes) = known.or_insert(Known::Routes(Vec::new())) {
+                routes.push(route);
+            }
         }
     }
 
-    /// The route of a segment between these two. Of several, its opener's port chooses: subflows take them in turn, as they
-    /// get their ports in turn.
-    pub(super) fn between(&self, source: SocketAddr, destination: SocketAddr) -> Option<RouteId> {
+    /// Lets the segments of a flow between these addresses go where routers send them, and back.
+    pub(super) fn assign_chosen(&mut self, flow: usize, pair: AddressPair, path: ChosenPath) {
+        for (pair, is_back) in [(pair, false), (back(pair), true)] {
+            let known = Known::Chosen { path, is_back };
+            self.of_flow.insert((flow, pair), known);
+        }
+    }
+
+    /// The route of a segment between these two. Of several routes of a description, the opener's port chooses: subflows take
+    /// them in turn, as they get their ports in turn.
+    pub(super) fn between(
+        &mut self,
+        forwarding: &mut Forwarding,
+        source: SocketAddr,
+        destination: SocketAddr,
+    ) -> Option<RouteId> {
         let pair = AddressPair {
             local: source.ip(),
             remote: destination.ip(),
@@ -102,9 +162,49 @@ impl Routes {
             (destination.port(), source.port()),
             (source.port(), destination.port()),
         ];
-        ends.into_iter().find_map(|(accepted_at, opened_from)| {
-            let routes = self.of_flow.get(&(flow_at_port(accepted_at)?, pair))?;
-            Some(routes[usize::from(opened_from) % routes.len()])
-        })
+        let (known, opened_from) = ends.into_iter().find_map(|(accepted_at, opened_from)| {
+            let known = self.of_flow.get(&(flow_at_port(accepted_at)?, pair))?;
+            Some((known, opened_from))
+        })?;
+        match known {
+            Known::Routes(routes) => Some(routes[usize::from(opened_from) % routes.len()]),
+            Known::Chosen { path, is_back } => {
+                let (path, is_back) = (*path, *is_back);
+                let (from, to) = match is_back {
+                    true => (destination, source),
+                    false => (source, destination),
+                };
+                let route = self.chosen_between(forwarding, path, from, to)?;
+                Some(if is_back { route.reversed() } else { route })
+            }
+        }
+    }
+
+    /// The route that routers choose from the sender of a path to its receiver; they are asked once.
+    fn chosen_between(
+        &mut self,
+        forwarding: &mut Forwarding,
+        path: ChosenPath,
+        source: SocketAddr,
+        destination: SocketAddr,
+    ) -> Option<RouteId> {
+        if let Some(route) = self.of_ends.get(&(source, destination)) {
+            return Some(*route);
+        }
+        let tuple = FiveTuple {
+            source,
+            destination,
+            protocol: TCP,
+        };
+        let route = self.add_chosen(forwarding, path, tuple)?;
+        self.of_ends.insert((source, destination), route);
+        Some(route)
+    }
+}
+
+fn back(pair: AddressPair) -> AddressPair {
+    AddressPair {
+        local: pair.remote,
+        remote: pair.local,
     }
 }

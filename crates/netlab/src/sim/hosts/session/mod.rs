@@ -3,6 +3,7 @@
 mod probe;
 mod request_response;
 mod transfer;
+mod video;
 
 use mptcp::connection::Connection;
 use mptcp::payload::Payload;
@@ -15,6 +16,8 @@ use crate::time::Nanos;
 use probe::{Echo, Probe};
 use request_response::{Requester, Responder};
 use transfer::{Receiver, Sender, Units};
+pub(in crate::sim) use video::VideoRecord;
+use video::{Player, Server};
 
 /// What a session has to do with when it is its turn.
 pub(super) struct Turn<'a> {
@@ -54,6 +57,10 @@ pub(super) fn session(
         };
     }
     match *app {
+        Application::Video(ref video) => match side {
+            FlowEnd::From => Box::new(Server::new(streams)),
+            FlowEnd::To => Box::new(Player::new(streams, video)),
+        },
         Application::RequestResponse {
             request_bytes,
             response_bytes,

@@ -1,0 +1,77 @@
+//! The parts of an experiment by their ids.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use crate::flows::addresses_at;
+use crate::resolved::{Experiment, Interface, Path};
+
+/// An experiment, and where in it the part with an id stands.
+pub struct Lookup<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    hosts: HashMap<&'a str, usize>,
+    interfaces: HashMap<&'a str, usize>,
+    /// By link.
+    mtu_bytes: HashMap<&'a str, u32>,
+    /// The smallest MTU of the links that have no host at their ends.
+    mtu_between_nodes: Option<u32>,
+}
+
+impl<'a> Lookup<'a> {
+    /// The parts of a valid experiment.
+    pub fn new(experiment: &'a Experiment) -> Self {
+        let hosts = experiment.hosts.iter().map(|host| host.id.as_str());
+        let interfaces = &experiment.interfaces;
+        let ids = interfaces.iter().map(|interface| interface.id.as_str());
+        let mut lookup = Self {
+            experiment,
+            hosts: hosts.zip(0..).collect(),
+            interfaces: ids.zip(0..).collect(),
+            mtu_bytes: HashMap::new(),
+            mtu_between_nodes: None,
+        };
+        for link in &experiment.links {
+            let ends = [&link.a, &link.b].map(|id| lookup.interface(id));
+            let [Some(a), Some(b)] = ends else { continue };
+            let mtu = a.mtu_bytes.min(b.mtu_bytes);
+            lookup.mtu_bytes.insert(&link.id, mtu);
+            if lookup.host(&a.node).is_none() && lookup.host(&b.node).is_none() {
+                let smallest = lookup.mtu_between_nodes.get_or_insert(mtu);
+                *smallest = mtu.min(*smallest);
+            }
+        }
+        lookup
+    }
+
+    /// The place of a host among the hosts.
+    pub fn host(&self, id: &str) -> Option<usize> {
+        self.hosts.get(id).copied()
+    }
+
+    /// The place of an interface among the interfaces.
+    pub fn interface_index(&self, id: &str) -> Option<usize> {
+        self.interfaces.get(id).copied()
+    }
+
+    /// The interface with an id.
+    pub fn interface(&self, id: &str) -> Option<&'a Interface> {
+        let index = self.interface_index(id)?;
+        Some(&self.experiment.interfaces[index])
+    }
+
+    /// The addresses of an interface, that of IPv4 first.
+    pub fn addresses(&self, interface: &str) -> Vec<IpAddr> {
+        self.interface(interface)
+            .map(addresses_at)
+            .unwrap_or_default()
+    }
+
+    /// The smallest MTU on a path, of all its possible links if routers choose them; `None` if it has no links.
+    pub fn path_mtu_bytes(&self, path: &Path) -> Option<u32> {
+        let hops = path.hops.iter();
+        let listed = hops.filter_map(|hop| self.mtu_bytes.get(hop.link.as_str()).copied());
+        let between = self.mtu_between_nodes.filter(|_| path.routed);
+        listed.chain(between).min()
+    }
+}
