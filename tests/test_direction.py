@@ -14,7 +14,8 @@ BASE = {"units", "errors", "document", "topology", "algorithms"}
 ALLOWED: dict[str, set[str]] = {
     "units": set(),
     "errors": set(),
-    "algorithms": set(),
+    "hooks": set(),
+    "algorithms": {"_core"},
     "document": {"errors"},
     "topology": {"units", "errors"},
     "experiment": BASE,
@@ -27,11 +28,13 @@ ALLOWED: dict[str, set[str]] = {
     "plots": {"results", "metrics", "errors"},
     "report": {"results", "metrics", "plots", "picture", "errors", "units"},
     "runner": {"errors", "experiment", "backends", "results"},
+    "benchmark": {"algorithms", "backends", "errors", "experiment", "results"},
     "families": {"experiment", "recorded", "results"},
     "doctor": {"errors", "backends", "_core"},
     "reference": {"algorithms", "catalogue", "document", "experiment", "results", "units"},
     "cli": {
         "backends",
+        "benchmark",
         "catalogue",
         "doctor",
         "errors",

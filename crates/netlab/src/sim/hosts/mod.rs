@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView, Profile};
-use mptcp::pm::AddressPair;
+use mptcp::pm::{AddressPair, FourTuple};
 use mptcp::wire;
 
 use crate::flows::{
@@ -23,7 +23,7 @@ use crate::flows::{
 };
 use crate::places::Places;
 use crate::registry::Registry;
-use crate::resolved::{Action, Application, Experiment, Flow, FlowEnd, Transport};
+use crate::resolved::{Action, Application, Experiment, Flow, FlowEnd, Handshake, Transport};
 use crate::rng::Generator;
 use crate::summary::{FlowSummary, PathSummary};
 use crate::time::Nanos;
@@ -52,8 +52,10 @@ struct Stream {
     opened_by: FlowEnd,
     unit_bytes: u64,
     opening: Profile,
-    local: IpAddr,
-    remote: SocketAddr,
+    /// The ends of a new connection, its port not chosen yet.
+    first: FourTuple,
+    /// The further ways that it is tried on at the same time.
+    others: Vec<FourTuple>,
     /// Of short flows: the time between them.
     intervals: Option<Intervals>,
     opened: u64,
@@ -145,6 +147,25 @@ fn pairs_of_host(experiment: &Experiment, host: &str) -> Vec<AddressPair> {
     all
 }
 
+/// The ways that a connection of a flow starts on.
+fn ways(experiment: &Experiment, flow: &Flow, port: u16) -> Vec<FourTuple> {
+    let first = pairs(experiment, &flow.paths[..1], flow.opened_by)[0];
+    let others = match flow.handshake {
+        Handshake::Primary => Vec::new(),
+        Handshake::Race => pairs(experiment, &flow.paths, flow.opened_by),
+    };
+    let alike = |pair: &AddressPair| pair.local.is_ipv4() == first.local.is_ipv4();
+    let mut known = BTreeSet::from([first]);
+    let others = others.into_iter().filter(alike);
+    let others = others.filter(|pair| known.insert(*pair));
+    let ways = [first].into_iter().chain(others);
+    ways.map(|pair| FourTuple {
+        local: SocketAddr::new(pair.local, 0),
+        remote: SocketAddr::new(pair.remote, port),
+    })
+    .collect()
+}
+
 fn addresses_that_are_down(experiment: &Experiment, host: &str) -> BTreeSet<IpAddr> {
     let interfaces = experiment.interfaces.iter();
     let down = interfaces.filter(|interface| interface.node == host && !interface.up);
@@ -191,7 +212,8 @@ impl Hosts {
         let acceptor = other_end(flow.opened_by);
         let accepting = self.host_mut(experiment, flow, acceptor);
         accepting.endpoint.listen(port, made(acceptor));
-        let first = pairs(experiment, &flow.paths[..1], flow.opened_by)[0];
+        let mut ways = ways(experiment, flow, port).into_iter();
+        let first = ways.next().expect("validated: a flow has a path");
         let start = start_of(experiment, flow, seed);
         let timer = Timer::Open(self.streams.len());
         let opening = self.host_mut(experiment, flow, flow.opened_by);
@@ -202,8 +224,8 @@ impl Hosts {
             opened_by: flow.opened_by,
             unit_bytes: experiment.measure.unit_bytes,
             opening: made(flow.opened_by),
-            local: first.local,
-            remote: SocketAddr::new(first.remote, port),
+            first,
+            others: ways.collect(),
             intervals: Intervals::of(flow, seed),
             opened: 0,
             record: FlowRecord::new(index, flow, start),
@@ -230,6 +252,18 @@ impl Hosts {
     pub(super) fn record(&self, flow: usize) -> Option<&FlowRecord> {
         let stream = self.stream_of_flow[flow]?;
         Some(&self.streams[stream].record)
+    }
+
+    /// Whether an end of a connection of a flow has data that did not arrive yet.
+    pub(super) fn has_data_to_send(&self, flow: usize) -> bool {
+        let stream = self.stream_of_flow[flow];
+        self.hosts.iter().any(|host| {
+            let mut open = host.sessions.iter().filter(|(_, slot)| !slot.is_closed);
+            open.any(|(id, slot)| {
+                let connection = host.endpoint.connection(*id);
+                Some(slot.stream) == stream && connection.is_some_and(|it| it.unacked_bytes() > 0)
+            })
+        })
     }
 
     /// A packet arrived at a host.

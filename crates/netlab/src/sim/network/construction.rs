@@ -1,6 +1,6 @@
 //! The network of an experiment.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 
 use super::routes::{RouteId, Routes};
@@ -81,7 +81,10 @@ fn indices<'a>(ids: impl Iterator<Item = &'a String>) -> HashMap<String, usize> 
 
 fn interfaces(experiment: &Experiment) -> Vec<Interface> {
     let hosts: HashSet<_> = experiment.hosts.iter().map(|host| &host.id).collect();
+    let nodes = experiment.interfaces.iter().map(|one| &one.node);
+    let nodes: BTreeMap<_, _> = nodes.zip(0..).collect();
     let new = |interface: &resolved::Interface| Interface {
+        node: nodes[&interface.node],
         is_port: !hosts.contains(&interface.node),
         is_up: interface.up,
         port_is_down: false,

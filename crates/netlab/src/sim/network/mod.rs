@@ -5,7 +5,7 @@ mod construction;
 mod routes;
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::captures::Captures;
 use super::event_queue::{Deadlines, EntityId};
@@ -61,6 +61,8 @@ impl DropPlace {
 
 /// Where a node is attached to a link.
 pub(in crate::sim) struct Interface {
+    /// A number that all interfaces of a node have.
+    node: usize,
     /// Whether it belongs to a router, switch or access point.
     is_port: bool,
     is_up: bool,
@@ -127,13 +129,35 @@ impl Network {
         }
     }
 
-    /// The route of a segment between these two, if a flow has one.
+    /// The route of a segment between these two, if a flow has one. With a source route it is the first that passes these
+    /// routers in this order, and what comes back takes the same way.
     pub(in crate::sim) fn route(
-        &self,
+        &mut self,
         source: SocketAddr,
         destination: SocketAddr,
+        via: &[Ipv4Addr],
     ) -> Option<RouteId> {
-        self.routes.between(source, destination)
+        if via.is_empty() {
+            return self.routes.between(source, destination);
+        }
+        let candidates = self.routes.all_between(source, destination)?.to_vec();
+        let route = candidates
+            .into_iter()
+            .find(|route| self.passes(*route, via))?;
+        self.routes.pin(destination, source, route.reversed());
+        Some(route)
+    }
+
+    /// Whether a route passes these routers in this order, others perhaps in between.
+    fn passes(&self, route: RouteId, via: &[Ipv4Addr]) -> bool {
+        let hops = 0..;
+        let directions = hops.map_while(|hop| self.routes.get(route).direction(hop));
+        let mut nodes =
+            directions.map(|direction| self.interfaces[self.ends_of(direction)[1]].node);
+        via.iter().all(|router| {
+            let router = self.interface_at.get(&IpAddr::V4(*router));
+            router.is_some_and(|router| nodes.any(|node| node == self.interfaces[*router].node))
+        })
     }
 
     /// A host has a packet for which there is no route.

@@ -54,6 +54,8 @@ pub(super) struct Routes {
     routes: Vec<Route>,
     /// The routes of a flow between two addresses, both directions.
     of_flow: FxHashMap<(usize, AddressPair), Vec<RouteId>>,
+    /// The ways back of what came with a source route, by both ends.
+    pinned: FxHashMap<(SocketAddr, SocketAddr), RouteId>,
 }
 
 impl Routes {
@@ -94,6 +96,29 @@ impl Routes {
     /// The route of a segment between these two. Of several, its opener's port chooses: subflows take them in turn, as they
     /// get their ports in turn.
     pub(super) fn between(&self, source: SocketAddr, destination: SocketAddr) -> Option<RouteId> {
+        if let Some(route) = self.pinned.get(&(source, destination)) {
+            return Some(*route);
+        }
+        let (routes, opened_from) = self.choices(source, destination)?;
+        Some(routes[usize::from(opened_from) % routes.len()])
+    }
+
+    /// All routes that a segment between these two may take.
+    pub(super) fn all_between(
+        &self,
+        source: SocketAddr,
+        destination: SocketAddr,
+    ) -> Option<&[RouteId]> {
+        self.choices(source, destination).map(|(routes, _)| routes)
+    }
+
+    /// Lets segments between these two take this route from now on.
+    pub(super) fn pin(&mut self, source: SocketAddr, destination: SocketAddr, route: RouteId) {
+        self.pinned.insert((source, destination), route);
+    }
+
+    /// The routes of a flow between two ends, and the port that its opener has.
+    fn choices(&self, source: SocketAddr, destination: SocketAddr) -> Option<(&[RouteId], u16)> {
         let pair = AddressPair {
             local: source.ip(),
             remote: destination.ip(),
@@ -104,7 +129,7 @@ impl Routes {
         ];
         ends.into_iter().find_map(|(accepted_at, opened_from)| {
             let routes = self.of_flow.get(&(flow_at_port(accepted_at)?, pair))?;
-            Some(routes[usize::from(opened_from) % routes.len()])
+            Some((routes.as_slice(), opened_from))
         })
     }
 }
