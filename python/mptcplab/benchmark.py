@@ -157,13 +157,18 @@ def _standing(
     return Standing(measure, title, dict(known) | absent, contest.newcomer)
 
 
+def short_name(name: str) -> str:
+    """What fits beside a bar: of a user's class the file without its folders."""
+    return name.rpartition("/")[2]
+
+
 def document(contest: Contest, found: Sequence[Standing], bundles: Sequence[Bundle]) -> Json:
     """The JSON of a contest, `mptcplab/bench-algorithm/1`."""
     own = {entry["name"]: entry for bundle in bundles for entry in bundle.record.get("user_code", ())}
     not_done = [bundle.record for bundle in bundles if bundle.status != "done"]
     return {
         "schema": SCHEMA,
-        "algorithm": contest.newcomer,
+        "algorithm": short_name(contest.newcomer),
         "kind": contest.family.field,
         "user_code": list(own.values()),
         "seeds": sorted({bundle.record["seed"] for bundle in bundles}),
@@ -175,7 +180,10 @@ def document(contest: Contest, found: Sequence[Standing], bundles: Sequence[Bund
 def _entry(standing: Standing) -> Json:
     measure = standing.measure
     values = [
-        {"algorithm": name, **({} if one is None else {"n": one.n, "median": one.median, "range": [one.low, one.high]})}
+        {
+            "algorithm": short_name(name),
+            **({} if one is None else {"n": one.n, "median": one.median, "range": [one.low, one.high]}),
+        }
         for name, one in standing.spreads.items()
     ]
     return {

@@ -17,6 +17,7 @@ from mptcplab.results.entities import Json
 from mptcplab.results.environment import environment
 from mptcplab.results.lock import Lock, is_held
 from mptcplab.results.run_data import RunData
+from mptcplab.results.table import SUPPLIERS
 from mptcplab.results.tables import Samples, Table, Units
 
 SCHEMA = "mptcplab/run/1"
@@ -203,7 +204,9 @@ class Bundle:
 def read_data(path: Path, resolved: Json, result: Json, backend: str) -> RunData:
     """The data of a run from the tables in its directory. Raises TableError if one cannot be read."""
     samples, units = (Table.read(path / f"{name}.parquet") for name in (SAMPLES, UNITS))
-    return RunData(resolved, result, Samples(samples), Units(units), backend)
+    # A simulator of a user's own supplies what ours does.
+    supplier = backend if backend in SUPPLIERS else "sim"
+    return RunData(resolved, result, Samples(samples), Units(units), supplier)
 
 
 def find(out: Path) -> Iterator[Bundle]:
