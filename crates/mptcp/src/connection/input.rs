@@ -65,7 +65,7 @@ impl Connection {
         self.reset_if_data_acks_are_missing(which, segment, arrival);
         if self.session.mode == Mode::Multipath {
             for option in &segment.options.mptcp {
-                self.take_option(now, which, option);
+                self.take_option(now, which, segment, option);
             }
         } else {
             self.take_farewell(which, segment);
@@ -346,9 +346,9 @@ impl Connection {
         }
     }
 
-    fn take_option(&mut self, now: Nanos, which: usize, option: &MptcpOption) {
+    fn take_option(&mut self, now: Nanos, which: usize, segment: &Segment, option: &MptcpOption) {
         match option {
-            MptcpOption::Dss(dss) => self.take_dss(now, which, dss),
+            MptcpOption::Dss(dss) => self.take_dss(now, which, segment, dss),
             MptcpOption::Capable(Capable::Ack {
                 data: Some(data), ..
             }) => self.take_capable_data(which, *data),
@@ -361,7 +361,7 @@ impl Connection {
         }
     }
 
-    fn take_dss(&mut self, now: Nanos, which: usize, dss: &Dss) {
+    fn take_dss(&mut self, now: Nanos, which: usize, segment: &Segment, dss: &Dss) {
         let (data_ack, mapping) = (dss.data_ack(), dss.mapping());
         if data_ack.is_none() && mapping.is_none() {
             return;
@@ -371,7 +371,8 @@ impl Connection {
         if let Some(number) = data_ack {
             let offset = self.session.offset(number, self.send.acked());
             if let Some(offset) = offset {
-                self.take_data_ack(which, offset);
+                let window_bytes = self.paths[which].subflow.window_of(segment);
+                self.take_data_ack(offset, window_bytes);
             }
         }
         if let Some(mapping) = mapping {
@@ -388,8 +389,10 @@ impl Connection {
         }
     }
 
-    /// Everything before `offset` has arrived, DATA_FIN counted as a byte. What was never sent is not believed.
-    fn take_data_ack(&mut self, which: usize, offset: u64) {
+    /// Everything before `offset` has arrived, DATA_FIN counted as a byte. What was never sent is not believed. The window of the
+    /// same segment counts from there, whatever the subflow thinks of its age: that of another would go too far (RFC 8684,
+    /// section 3.3.5).
+    fn take_data_ack(&mut self, offset: u64, window_bytes: u32) {
         let has_fin =
             self.session.fins.local_to_send().is_some() || self.session.fins.is_local_acked();
         let sent = self.send.assigned() + u64::from(has_fin);
@@ -397,8 +400,7 @@ impl Connection {
             self.counters.unbelievable_acks += 1;
             return;
         }
-        let window = u64::from(self.paths[which].subflow.send_window_bytes());
-        self.send_edge = self.send_edge.max(offset + window);
+        self.send_edge = self.send_edge.max(offset + u64::from(window_bytes));
         self.session.fins.acknowledge_local(offset);
         self.acknowledge_data(offset.min(self.send.assigned()));
     }

@@ -270,6 +270,16 @@ impl Path {
     pub(super) fn holds(&self, range: Range) -> bool {
         self.subflow.end_of_data_with(range.start).is_some()
     }
+
+    /// The same of every byte of a range.
+    pub(super) fn holds_all(&self, range: Range) -> bool {
+        let end = range.start + range.len;
+        let mut held_until = Some(range.start);
+        while let Some(at) = held_until.filter(|at| *at < end) {
+            held_until = self.subflow.end_of_data_with(at);
+        }
+        held_until.is_some()
+    }
 }
 
 impl PathSignals {

@@ -159,7 +159,7 @@ impl Connection {
                 .iter()
                 .enumerate()
                 .filter(|(index, path)| *index != which && path.is_healthy());
-            if is_worth_reinjecting(others.map(|(_, path)| path.holds(range))) {
+            if is_worth_reinjecting(others.map(|(_, path)| path.holds_all(range))) {
                 self.reinjections.push(range.start, range.len);
             }
         }

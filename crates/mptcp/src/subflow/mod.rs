@@ -528,6 +528,11 @@ impl Subflow {
         self.peer_window.bytes
     }
 
+    /// The window that a segment offers, in bytes.
+    pub fn window_of(&self, segment: &Segment) -> u32 {
+        self.peer_window.of(segment)
+    }
+
     /// The window that we told last, in bytes beyond what was received then or since.
     pub fn offered_window_bytes(&self) -> u32 {
         let next = self.received.as_ref().map(Reassembly::next);

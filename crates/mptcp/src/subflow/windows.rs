@@ -110,11 +110,16 @@ impl PeerWindow {
         self.bytes != before
     }
 
-    /// Takes the window of a segment as it is; that of a SYN is not scaled.
-    pub fn set(&mut self, segment: &Segment) {
+    /// The window of a segment in bytes; that of a SYN is not scaled (RFC 7323, section 2.2).
+    pub fn of(&self, segment: &Segment) -> u32 {
         let is_syn = segment.flags.contains(Flags::SYN);
         let shift = if is_syn { 0 } else { self.shift };
-        self.bytes = u32::from(segment.window) << shift;
+        u32::from(segment.window) << shift
+    }
+
+    /// Takes the window of a segment as it is.
+    pub fn set(&mut self, segment: &Segment) {
+        self.bytes = self.of(segment);
         self.largest = self.largest.max(self.bytes);
         self.updated_by = (segment.seq, segment.ack);
     }

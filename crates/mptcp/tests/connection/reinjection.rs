@@ -1,12 +1,14 @@
 //! What goes out again on another path, and when: one test for each policy.
 
-use mptcp::connection::{Buffer, Event};
+use std::sync::Arc;
+
+use mptcp::connection::{Buffer, Config, Event};
 use mptcp::failure::{Behaviour, FailedAfter, Reinjection};
 use mptcp::subflow::CloseReason;
 use mptcp::time::{MILLISECOND, Nanos, SECOND};
 use mptcp::wire::{DataNumber, MptcpOption, Packet};
 
-use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
+use crate::world::{CLIENT, Faults, Pair, PathModel, SERVER, Stack, ipv4, seconds};
 
 /// When the second of the two paths is cut.
 const CUT: Nanos = SECOND;
@@ -173,4 +175,53 @@ fn opportunistic_does_nothing_for_a_window_that_is_open() {
     assert!(sent_elsewhere(&pair).is_empty());
     pair.set_path(1, true);
     pair.run_to_the_end(seconds(30));
+}
+
+/// A random world of which one byte was lost for good: the client's address goes while the first path has in its queue what the
+/// second has begun to repeat.
+#[test]
+fn what_another_path_holds_in_part_goes_out_whole() {
+    let faulty = |rate_mbps, delay_ms, loss| {
+        PathModel::new(rate_mbps, delay_ms).with(Faults {
+            loss,
+            duplication: 0.01,
+            reordering: 0.01,
+            ..Faults::default()
+        })
+    };
+    let mut paths = vec![faulty(26, 90, 0.02), faulty(1, 10, 0.03)];
+    paths[1].faults.reordering = 0.0;
+    let stack = |buffers: [u64; 2], behaviour, congestion_control, scheduler| {
+        let mut config = Config {
+            send_buffer: Buffer::Fixed(buffers[0]),
+            receive_buffer: Buffer::Fixed(buffers[1]),
+            behaviour,
+            ..Config::default()
+        };
+        Arc::make_mut(&mut config.subflow).rack = false;
+        Stack {
+            config,
+            congestion_control,
+            scheduler,
+            ..Stack::default()
+        }
+    };
+    let on_close = Behaviour {
+        reinjection: Reinjection::OnClose,
+        ..Behaviour::oot()
+    };
+    let opportunistic = Behaviour {
+        reinjection: Reinjection::Opportunistic,
+        ..Behaviour::mainline()
+    };
+    let client = stack([20_000, 22_657], on_close, "reno", "min_rtt");
+    let server = stack([22_761, 20_096], opportunistic, "wvegas", "kernel_default");
+    let mut pair = Pair::of(1_624_075_512, paths, [&client, &server]);
+    pair.transfer(44_181, 43_997);
+    pair.run_until(seconds(60), Pair::is_settled);
+    pair.run_for(119 * MILLISECOND);
+    pair.set_interface(0, CLIENT, false);
+    pair.run_for(500 * MILLISECOND);
+    pair.set_interface(0, CLIENT, true);
+    pair.run_to_the_end(seconds(60));
 }

@@ -60,6 +60,7 @@ scripts! {
     data_fin_wrong_checksum
     data_twice
     data_window
+    data_window_late_segment
     dss_checksum_missing
     dss_checksum_over_segments
     dss_checksum_unwanted
