@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "experiment": BASE,
     "picture": {"units"},
     "metrics": set(),
-    "backends": {"errors", "_core"},
+    "backends": {"errors", "hooks", "_core"},
     "recorded": {"errors", "experiment", "_core"},
     "catalogue": {"errors", "experiment", "recorded", "backends"},
     "results": {"errors", "metrics", "_core"},

@@ -240,7 +240,7 @@ FAILING = {
         "path_manager",
         "from mptcplab.hooks import OpenSubflow\nclass Own:\n    def __init__(self, connection): pass\n"
         "    def handle(self, now_ns, event): return [OpenSubflow('10.9.9.9', 1, ('10.1.1.2', 5001))]\n",
-        ["handle: local is 10.9.9.9, allowed are this host's 10.1."],
+        ["handle: the address is '10.9.9.9', allowed are this host's 10.1."],
     ),
     "an exception when made": (
         "path_manager",

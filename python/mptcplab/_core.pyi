@@ -1,5 +1,6 @@
 """The compiled part of mptcplab: the simulator and the tables of a run."""
 
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, final
 
@@ -8,10 +9,12 @@ __version__: str
 def capabilities() -> list[tuple[str, bool, str]]:
     """(feature, whether the simulator has it, why not) for all that can be asked for, as in "transport udp"."""
 
-def check(resolved: str, classes: dict[str, dict[str, type]] = {}) -> list[tuple[str, str]]:
+def check(
+    resolved: str, classes: Mapping[str, Mapping[str, Callable[[str, object], object]]] = {}
+) -> list[tuple[str, str]]:
     """(feature, why) for all that the simulator cannot do, [] if it can run it.
 
-    ``classes`` are a user's own algorithms, by the field that names them and their name there.
+    ``classes`` make a user's own algorithms, by the field that names them and their name there.
 
     ValueError if the JSON is not of the schema.
     """
@@ -64,11 +67,11 @@ class Simulation(Run):
         seed: int,
         directory: str | PathLike[str],
         event_queue: str | None = None,
-        classes: dict[str, dict[str, type]] = {},
+        classes: Mapping[str, Mapping[str, Callable[[str, object], object]]] = {},
     ) -> None:
         """A run at time 0; creates samples.arrows and units.arrows in ``directory``.
 
-        ``classes`` are a user's own algorithms, by the field that names them and their name there.
+        ``classes`` make a user's own algorithms, by the field that names them and their name there.
         ``event_queue`` is "calendar" or "heap", None the faster one; the result is the same.
         ValueError if the simulator cannot run it, OSError if a file cannot be written.
         """

@@ -4,8 +4,8 @@
 mod live;
 mod run;
 mod tables;
-mod user_code;
 
+use classes::{Classes, registry};
 use netlab::capabilities::{Capability, Missing};
 use netlab::parameters::Kind;
 use netlab::registry::Registry;
@@ -13,8 +13,6 @@ use netlab::resolved::{Algorithm, Experiment, ResolvedError};
 use netlab::sim::SimulationError;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-
-use user_code::{Classes, registry};
 
 /// The compiled part of mptcplab.
 #[pymodule]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use classes::{Classes, registry};
 use netlab::resolved::Action;
 use netlab::schedule::EventRecord;
 use netlab::sim::{self, QueueKind};
@@ -12,7 +13,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
 
-use crate::user_code::{Classes, registry};
 use crate::{read_experiment, simulation_error};
 
 /// What carries out an experiment: the simulator, or hosts in real time.

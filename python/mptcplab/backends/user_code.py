@@ -11,13 +11,17 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from mptcplab.backends.adapters import ADAPTERS
 from mptcplab.errors import RunFailed, SpecError
 
-Classes = dict[str, dict[str, type]]
+#: What makes the adapter of a class, from its parameters (JSON) and what it sees of its connection.
+Make = Callable[[str, object], object]
+Classes = dict[str, dict[str, Make]]
 
 #: The hooks that a class must have, by the field of a flow that names it.
 REQUIRED = {"cc": ("acked", "congestion"), "scheduler": ("next",), "path_manager": ("handle",)}
@@ -51,7 +55,7 @@ def load(experiment: Mapping[str, Any]) -> Classes:
                     _check_parameters(
                         found, field, {key: parameters[key] for key in parameters if key != "name"}, place
                     )
-                    classes.setdefault(field, {})[name] = found
+                    classes.setdefault(field, {})[name] = partial(ADAPTERS[field], found)
     return classes
 
 
