@@ -170,6 +170,15 @@ def test_the_command_line_says_user_code(tmp_path: Path) -> None:
     assert "user code ./own.py:Reno (SHA-256 " in told
 
 
+def test_what_a_class_prints_goes_to_standard_error(tmp_path: Path) -> None:
+    described(
+        tmp_path, "cc", "./own.py:Reno", RENO.replace("this = context.this", "this = context.this; print('here')", 1)
+    )
+    ended = mptcplab("run", "own.yaml", "--json", cwd=tmp_path)
+    assert json.loads(ended.out)["runs"][0]["status"] == "done"
+    assert "here" in ended.err
+
+
 # ---- what is refused before anything runs ----
 
 REFUSED = {

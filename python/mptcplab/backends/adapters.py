@@ -9,6 +9,7 @@ import ipaddress
 import json
 import traceback
 from collections.abc import Callable, Sequence
+from numbers import Integral, Real
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -59,15 +60,15 @@ def _number(name: str, value: Any, least: float) -> float | None:
     """A number within bounds, or None."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= MOST:
+    if isinstance(value, bool) or not isinstance(value, Real) or not least <= float(value) <= MOST:
         raise WrongAnswer(f"{name} is {value!r}, allowed is a number from {least:g} to {MOST:g}")
     return float(value)
 
 
 def _whole(name: str, value: Any, least: int, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
         raise WrongAnswer(f"{name} is {value!r}, allowed is a whole number from {least} to {most}")
-    return value
+    return int(value)
 
 
 class Control:
@@ -170,7 +171,9 @@ class PathManager:
         answer = getattr(self._own, hook)(*arguments)
         if answer is not None and not isinstance(answer, (list, tuple)):
             raise WrongAnswer(f"the answer is {answer!r}, allowed are None and a list of commands")
-        return [self._checked(command) for command in answer or ()], self._timeout(now_ns)
+        # What was due is done; at an event it may be due at the same instant.
+        least_ns = now_ns + 1 if hook == "handle_timeout" else 0
+        return [self._checked(command) for command in answer or ()], self._timeout(least_ns)
 
     def _noted(self, name: str, fields: Sequence[Any]) -> Any:
         event = getattr(hooks, name)(*_named(name, fields))
@@ -180,10 +183,10 @@ class PathManager:
             self._subflows.discard(event.subflow)
         return event
 
-    def _timeout(self, now_ns: int) -> int | None:
+    def _timeout(self, least_ns: int) -> int | None:
         poll: Callable[[], Any] | None = getattr(self._own, "poll_timeout", None)
         at = None if poll is None else poll()
-        return None if at is None else _whole("poll_timeout()", at, now_ns + 1, 2**63 - 1)
+        return None if at is None else _whole("poll_timeout()", at, least_ns, 2**63 - 1)
 
     def _checked(self, command: Any) -> _CommandFields:
         name = type(command).__name__

@@ -77,6 +77,8 @@ def _module(file: str, source: str) -> ModuleType:
     """The module that a file makes, anew for each run so that none sees what another has left."""
     module = ModuleType(f"user_code_{hashlib.sha256(source.encode()).hexdigest()[:16]}")
     module.__file__ = file
+    # Standard output belongs to results.
+    vars(module)["print"] = partial(print, file=sys.stderr)
     # Tracebacks show the lines that ran, wherever the file is by now.
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     sys.modules[module.__name__] = module  # dataclasses look their module up
@@ -143,7 +145,8 @@ class Watched:
             ended = self._step_to(until_ns)
             self._outcome = lambda: ended
         except BaseException as error:
-            failure = error
+            # The hook may have ended just before it was told to.
+            failure = RunFailed(str(error)) if isinstance(error, HangingHook) else error
 
             def raised() -> bool:
                 raise failure

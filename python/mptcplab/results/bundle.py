@@ -110,6 +110,7 @@ class BundleWriter:
         """
         path = bundle_path(out, resolved, backend, seed, substitute)
         record = _first_record(resolved, backend, seed, repeat)
+        record["user_code"] = _user_code(substitute or resolved)
         lock = _locked(path)
         try:
             _clear(path, even_done=fresh)
@@ -273,19 +274,19 @@ def _first_record(resolved: Json, backend: str, seed: int, repeat: int) -> Json:
         "seed": seed,
         "repeat": repeat,
         "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        "user_code": _user_code(resolved),
+        "user_code": [],
         **environment(),
         **NOTHING_YET,
     }
 
 
 def _user_code(resolved: Json) -> list[Json]:
-    """The algorithms of a user's own that the flows name: each with its copy in the bundle, if it is in a file."""
+    """The algorithms of a user's own that flows use: each with its copy in the bundle, if it is in a file."""
     named = [
         choice if isinstance(choice, str) else choice["name"]
         for flow in resolved["flows"]
         for field in ("cc", "scheduler", "path_manager")
-        for choice in flow[field]
+        for choice in flow[field][:1]
     ]
     files = {code["file"]: code["source"] for code in resolved.get("user_code", ())}
     copies = _copies(resolved)

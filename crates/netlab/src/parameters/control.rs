@@ -19,7 +19,8 @@ const LIKE_RENO: &[&str] = &[
     "x-dwc",
 ];
 const LIKE_CUBIC: &[&str] = &["cubic", "x-mpcubic"];
-const LIKE_RENO_OR_CUBIC: &[&str] = &[
+/// Those that leave slow start to the engine's rule.
+const IN_SLOW_START: &[&str] = &[
     "reno",
     "lia",
     "olia",
@@ -30,6 +31,7 @@ const LIKE_RENO_OR_CUBIC: &[&str] = &[
     "x-dwc",
     "cubic",
     "x-mpcubic",
+    "wvegas",
 ];
 const LIKE_WVEGAS: &[&str] = &["wvegas", "wvegas-oot"];
 
@@ -53,7 +55,7 @@ pub const CONTROL: &[Parameter<Parameters>] = &[
         },
     },
     Parameter {
-        algorithms: LIKE_RENO_OR_CUBIC,
+        algorithms: IN_SLOW_START,
         name: "ssthresh_floor_packets",
         unit: "packets",
         values: Values::Number {
@@ -65,7 +67,7 @@ pub const CONTROL: &[Parameter<Parameters>] = &[
         set: |to, value| to.ssthresh_floor_packets = Some(number(value)),
     },
     Parameter {
-        algorithms: LIKE_RENO_OR_CUBIC,
+        algorithms: IN_SLOW_START,
         name: "slow_start_limit_packets",
         unit: "packets",
         values: Values::Number {

@@ -95,7 +95,7 @@ pub(crate) fn names_in(algorithm: &Algorithm) -> (Vec<&str>, Vec<&str>) {
             .map_or(&[][..], |all| list(all))
     };
     let interfaces = all("endpoints").iter().map(|one| word(&one["interface"]));
-    let routers = all("gateways").iter().flat_map(|hops| list(hops)).map(word);
+    let routers = all("gateways").iter().flat_map(list).map(word);
     (interfaces.collect(), routers.collect())
 }
 
