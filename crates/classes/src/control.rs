@@ -136,7 +136,7 @@ impl CongestionControl for Control {
     }
 }
 
-/// The fields of `mptcplab.hooks.Window`, in order, and in halves.
+/// The fields of `mptcplab.hooks.Window`, in order, in two tuples.
 fn windows(context: &Context<'_>) -> Vec<Fields> {
     let halves = context.all().iter().map(|it| {
         let first = (

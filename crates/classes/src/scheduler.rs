@@ -7,6 +7,9 @@ use netlab::registry::MakeScheduler;
 
 use crate::{Class, Object};
 
+/// The place of a subflow, the first byte if not the head's, how many bytes, or none to penalize it.
+type Answer = (usize, Option<u64>, Option<u32>);
+
 #[derive(Debug)]
 struct Own {
     object: Object,
@@ -29,7 +32,7 @@ impl Scheduler for Own {
             Reason::BufferBlocked => "buffer_blocked",
             Reason::NothingNew => "nothing_new",
         };
-        // The fields of `mptcplab.hooks.SubflowView`, in order, and in halves: tuples have no more.
+        // The fields of `mptcplab.hooks.SubflowView`, in order; no tuple may have more than twelve.
         let subflows: Vec<_> = view
             .subflows
             .iter()
@@ -79,9 +82,7 @@ impl Scheduler for Own {
         );
         let derived = (view.unassigned_bytes(), view.window_left_bytes());
         let given = (view.now, reason, subflows, head, counts, derived);
-        // Which subflow, the first byte if not the head's, how many bytes, or none to penalize it.
-        let answer: Option<Option<(usize, Option<u64>, Option<u32>)>> =
-            self.object.call("next", "next", given);
+        let answer: Option<Option<Answer>> = self.object.call("next", "next", given);
         match answer.flatten() {
             None => Decision::Wait,
             Some((subflow, _, None)) => Decision::Penalize { subflow },
