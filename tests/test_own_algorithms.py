@@ -259,7 +259,7 @@ FAILING = {
     "never sending": (
         "scheduler",
         "class Own:\n    def next(self, view): return None\n",
-        ["flow bulk stands still: with ./own.py:Own nothing has arrived for 1.6 s of simulated time"],
+        ["flow bulk stands still: with ./own.py:Own nothing has arrived for 2.1 s of simulated time"],
     ),
 }
 

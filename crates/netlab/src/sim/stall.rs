@@ -9,8 +9,8 @@ use crate::time::{NANOS_PER_SECOND, Nanos};
 
 /// The longest that a flow may stand still; after an outage it may for as long again as that was, for timers have grown.
 const PATIENCE: Nanos = 5 * NANOS_PER_SECOND;
-/// Of a short run, the part that is as bad.
-const PART_OF_RUN: u64 = 2;
+/// Of a short run, the part that is as bad, as a ratio.
+const PART_OF_RUN: (u64, u64) = (2, 3);
 /// How often flows are looked at.
 const EVERY: Nanos = NANOS_PER_SECOND / 10;
 
@@ -43,7 +43,7 @@ impl Stalls {
                 .filter_map(|(index, flow)| Watched::new(index, flow))
                 .collect(),
             down: interfaces.map(|one| one.id.clone()).collect(),
-            patience: PATIENCE.min(experiment.duration_ns / PART_OF_RUN),
+            patience: PATIENCE.min(experiment.duration_ns / PART_OF_RUN.1 * PART_OF_RUN.0),
             next_look: 0,
         }
     }
