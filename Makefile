@@ -41,12 +41,12 @@ check: build  ## format, lints and the fast tests
 	$(BIN)/ruff format --check $(PYTHON_FILES)
 	$(BIN)/mypy
 	cargo test --quiet --workspace
-	$(BIN)/pytest -m 'not slow and not kernel'
+	$(BIN)/pytest -n logical -m 'not slow and not kernel and not soak'
 
 test: check vectors kernel-test  ## everything but the soak: what CI runs
-	PROPTEST_CASES=10000 cargo test --quiet --package mptcp --release --test connection
-	cargo test --quiet --package netlab --release
-	$(BIN)/pytest -m 'slow and not kernel'
+	PROPTEST_CASES=10000 cargo test --quiet --package mptcp --test connection random_worlds
+	PROPTEST_CASES=10000 cargo test --quiet --package netlab --test sim random_faults
+	$(BIN)/pytest -n logical -m 'slow and not kernel and not soak'
 
 vectors: build  ## the test vectors, those of the file MPTCPLAB_VECTORS or of tests/vectors.json
 	@$(BIN)/python tests/vectors.py
@@ -65,8 +65,9 @@ endif
 
 soak: build  ## the long matrices
 	PROPTEST_CASES=1000000 cargo test --quiet --package mptcp --release --test connection random_worlds
+	PROPTEST_CASES=1000000 cargo test --quiet --package netlab --release --test sim random_faults
 	PROPTEST_CASES=20000 cargo test --quiet --workspace --release
-	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m 'not kernel'
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n logical -m 'not kernel'
 	[ "$$(id -u)" != 0 ] || $(BIN)/pytest -m kernel
 
 fuzz:  ## random input for parser, connections and endpoints, TIME=60 seconds in all

@@ -39,6 +39,19 @@ def test_a_run_from_start_to_tables(experiment: dict[str, Any], tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["samples.parquet", "units.parquet"]
 
 
+STREAMS = GOLDEN.with_name("golden-streams.json")
+
+
+@pytest.mark.parametrize("line", STREAMS.with_suffix(".hashes").read_text(encoding="utf-8").splitlines())
+def test_every_algorithm_has_the_trace_of_the_unoptimised_build(line: str, tmp_path: Path) -> None:
+    kind, name, trace_hash = line.split()
+    resolved = json.loads(STREAMS.read_text(encoding="utf-8"))
+    resolved["flows"][0][kind] = [{"name": name}] if kind == "path_manager" else [name]
+    simulation = start(resolved, tmp_path)
+    simulation.advance(10**12)
+    assert json.loads(simulation.finish())["trace_hash"] == trace_hash
+
+
 def test_columns_are_numpy_arrays(experiment: dict[str, Any], tmp_path: Path) -> None:
     simulation = start(experiment, tmp_path)
     simulation.advance(10**12)

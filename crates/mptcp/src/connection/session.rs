@@ -300,7 +300,7 @@ impl PathOptions<'_> {
     fn data(&self, outgoing: &Outgoing<'_>) -> MptcpOption {
         let offset = outgoing.offset.expect("data has its place in the stream");
         match self.session.remote {
-            Some(remote) if offset == 0 && self.repeats_capable() => {
+            Some(remote) if Self::begins_subflow(outgoing, offset) && self.repeats_capable() => {
                 self.session.capable_ack(remote, Some(outgoing))
             }
             _ => self.session.dss(
@@ -309,6 +309,12 @@ impl PathOptions<'_> {
                 outgoing.room_bytes,
             ),
         }
+    }
+
+    /// Whether these are the data that the mapping of an MP_CAPABLE is about: the first of the stream where the subflow begins
+    /// (RFC 8684, section 3.1), and not the same once more behind them.
+    fn begins_subflow(outgoing: &Outgoing<'_>, offset: u64) -> bool {
+        offset == 0 && outgoing.subflow_seq == 1
     }
 
     /// Whether the peer may not yet know our key, and this is the subflow to say it on.

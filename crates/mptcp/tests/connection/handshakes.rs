@@ -1,5 +1,7 @@
 //! What is spoken, whatever becomes of MP_CAPABLE (RFC 8684, sections 3.1 and 3.7).
 
+use std::collections::BTreeSet;
+
 use mptcp::connection::{Event, Mode};
 use mptcp::time::MILLISECOND;
 use mptcp::wire::{Capable, Flags, MptcpOption, MptcpOptions, Packet};
@@ -142,6 +144,31 @@ fn the_first_data_bring_the_keys_if_the_third_packet_is_lost() {
     pair.transfer(100_000, 0);
     pair.run_to_the_end(500 * MILLISECOND);
     assert!(is_connected_with(&pair, SERVER, Mode::Multipath));
+}
+
+#[test]
+fn the_first_data_bring_the_keys_where_the_subflow_begins_and_nowhere_else() {
+    let stack = Stack {
+        scheduler: "min_rtt",
+        ..Stack::default()
+    };
+    let mut pair = Pair::new(1, vec![PathModel::new(1, 28)], &stack);
+    let loses = lose(2, |place, packet| place.from == CLIENT && !is_syn(packet));
+    pair.network.middleboxes.push(loses);
+    pair.sides[CLIENT].closes = false;
+    pair.transfer(200, 0);
+    pair.run_until(seconds(5), |pair| pair.sides[SERVER].received == 200);
+    let brings_keys = |packet: &Packet| {
+        let mut options = packet.segment.options.mptcp.iter();
+        options.any(is_capable) && !packet.segment.payload.is_empty()
+    };
+    let numbers: BTreeSet<_> = pair
+        .log
+        .iter()
+        .filter(|(_, _, packet)| brings_keys(packet))
+        .map(|(_, _, packet)| packet.segment.seq.0)
+        .collect();
+    assert_eq!(numbers.len(), 1, "{numbers:?}");
 }
 
 #[test]

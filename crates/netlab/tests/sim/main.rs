@@ -4,6 +4,7 @@ mod algorithms;
 mod apps;
 mod experiments;
 mod failures;
+mod random_faults;
 mod refusals;
 mod streams;
 mod tables;

@@ -1,5 +1,6 @@
 //! The trace: what it depends on, and what it does not.
 
+use netlab::registry::Registry;
 use netlab::resolved::Action;
 use netlab::sim::QueueKind;
 use serde_json::{Value, json};
@@ -9,6 +10,10 @@ use crate::experiments::{MS, SECOND, add_event, add_link, add_node, finish, run,
 /// The experiment of the golden trace: every part of the simulator has something to do in it.
 const GOLDEN: &str = include_str!("golden.json");
 const GOLDEN_HASH: &str = include_str!("golden.hash");
+
+/// Two streams over two links, one of which fails; for each algorithm a line with its name and the hash of its trace.
+const STREAMS: &str = include_str!("golden-streams.json");
+const STREAMS_HASHES: &str = include_str!("golden-streams.hashes");
 
 fn golden() -> Value {
     serde_json::from_str(GOLDEN).expect("JSON")
@@ -21,6 +26,36 @@ fn hash(experiment: &Value, seed: u64, queue: QueueKind) -> String {
 #[test]
 fn the_golden_trace_is_the_same_on_every_machine_and_in_every_build() {
     assert_eq!(hash(&golden(), 1, QueueKind::Calendar), GOLDEN_HASH.trim());
+}
+
+/// The streams of the golden experiment with one algorithm.
+fn streams_with(kind: &str, name: &str) -> Value {
+    let mut experiment: Value = serde_json::from_str(STREAMS).expect("JSON");
+    experiment["flows"][0][kind] = match kind {
+        "path_manager" => json!([{"name": name}]),
+        _ => json!([name]),
+    };
+    experiment
+}
+
+#[test]
+fn every_algorithm_has_one_trace_on_every_machine_in_every_build_and_with_both_queues() {
+    let registry = Registry::default();
+    let hashes = registry.names().map(|(kind, name)| {
+        let experiment = streams_with(kind, name);
+        let found = hash(&experiment, 1, QueueKind::Calendar);
+        assert_eq!(
+            hash(&experiment, 1, QueueKind::Heap),
+            found,
+            "{kind} {name}"
+        );
+        format!("{kind} {name} {found}\n")
+    });
+    let hashes: String = hashes.collect();
+    assert!(
+        hashes == STREAMS_HASHES,
+        "golden-streams.hashes should be\n{hashes}"
+    );
 }
 
 #[test]

@@ -1,0 +1,20 @@
+"""The whole catalogue on the simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mptcplab import run
+from mptcplab.catalogue import catalogue
+from mptcplab.experiment import Member
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("member", catalogue(), ids=lambda member: member.name)
+def test_every_experiment_runs(member: Member, tmp_path: Path) -> None:
+    (bundle,) = run(member, out=tmp_path)
+    assert bundle.record["status"] == "done"
+    flows = bundle.record["result"]["flows"]
+    assert [flow["error"] for flow in flows] == [None] * len(flows)
+    assert all(flow["bytes"] > 0 for flow in flows)
