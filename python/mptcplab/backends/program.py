@@ -16,6 +16,8 @@ from mptcplab.errors import RunFailed, SpecError, Unsupported, UsageError
 
 #: The exit status of a program that was asked wrongly.
 WRONG_INPUT = 2
+#: What is not answered by then is no answer; a large experiment takes a second.
+PATIENCE_S = 60.0
 
 
 class ProgramRun:
@@ -112,12 +114,17 @@ class Program:
     def _ask(self, command: str, given: str = "") -> Any:
         try:
             done = subprocess.run(
-                [self._path.resolve(), command], input=given, capture_output=True, text=True, encoding="utf-8"
+                [self._path.resolve(), command],
+                input=given,
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                timeout=PATIENCE_S,
             )
             if done.returncode == WRONG_INPUT:
                 raise SpecError(f"{self._path}: {done.stderr.strip()}")
             return json.loads(done.stdout)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             allowed = "a program with netlab::main, of this version"
             raise UsageError(f"--on {self._path}: is no simulator of mptcplab: {error}; allowed: {allowed}") from error
 
