@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -59,6 +60,21 @@ def mptcplab(*arguments: str | Path, cwd: Path, **changes: str) -> Ended:
     env = environment(**changes)
     ended = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=120)
     return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
+    """Start the program and go on."""
+    command = [PROGRAM, *map(str, arguments)]
+    return subprocess.Popen(
+        command, cwd=cwd, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def may_mount() -> bool:
+    """Whether there can be mounts that only some processes see."""
+    if not shutil.which("unshare"):
+        return False
+    return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
 
 
 def is_refused(ended: Ended, status: int, *words: str) -> bool:

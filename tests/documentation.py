@@ -19,6 +19,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 RESULTS = ROOT / "docs" / "results.md"
+SWEEPING = ROOT / "docs" / "sweeping.md"
 DESCRIPTIONS = sorted(EXAMPLES.glob("*.yaml"))
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from mptcplab import _core
 
@@ -186,3 +187,18 @@ def test_other_threads_go_on_while_a_run_advances(experiment: dict[str, Any], tm
     thread.start()
     thread.join(timeout=60)
     assert ended == [True]
+
+
+def test_columns_are_written_as_parquet_whole_or_not_at_all(tmp_path: Path) -> None:
+    columns = [("n", "int64", [1, None]), ("x", "float64", [0.5, 2]), ("word", "text", ["a", None])]
+    _core.write_columns(tmp_path / "t.parquet", columns)
+    table = pl.read_parquet(tmp_path / "t.parquet")
+    assert table.schema == {"n": pl.Int64, "x": pl.Float64, "word": pl.String}
+    assert table.rows() == [(1, 0.5, "a"), (None, 2.0, None)]
+    with pytest.raises(ValueError, match=r"t2\.parquet"):
+        _core.write_columns(tmp_path / "t2.parquet", [("n", "int64", [1]), ("m", "int64", [1, 2])])
+    with pytest.raises(ValueError, match="allowed: int64, float64, text"):
+        _core.write_columns(tmp_path / "t2.parquet", [("n", "int8", [1])])
+    with pytest.raises(OSError, match=r"none/t\.parquet"):
+        _core.write_columns(tmp_path / "none" / "t.parquet", columns)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]

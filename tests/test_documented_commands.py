@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import typer
-from documentation import EXAMPLES, RESULTS, TUTORIAL, Block, blocks, command_lines, documented_commands
+from documentation import EXAMPLES, RESULTS, SWEEPING, TUTORIAL, Block, blocks, command_lines, documented_commands
 from mptcplab.cli import app
 from mptcplab.errors import MptcplabError
 from typer.testing import CliRunner
@@ -55,11 +55,23 @@ def test_tutorial_works_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    "block", [block for block in blocks(RESULTS) if block.language == "python"], ids=lambda block: block.place
+    ("block", "made_by"),
+    [
+        (block, made_by)
+        for page, made_by in (
+            (RESULTS, ["run", EXAMPLES / "failing-link.yaml"]),
+            (SWEEPING, ["sweep", EXAMPLES / "second-path.yaml", "--set", "links.lte.delay=10ms,40ms"]),
+        )
+        for block in blocks(page)
+        if block.language == "python"
+    ],
+    ids=lambda value: value.place if isinstance(value, Block) else None,
 )
-def test_results_are_read_as_documented(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_read_as_documented(
+    block: Block, made_by: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if block.needs:
         pytest.importorskip(block.needs)
     monkeypatch.chdir(tmp_path)
-    assert run(["run", str(EXAMPLES / "failing-link.yaml")])[0] == 0
+    assert run([str(word) for word in made_by])[0] == 0
     exec(compile(block.text, block.place, "exec"), {})

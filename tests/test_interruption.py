@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 import time
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import LONG, PROGRAM, SHORT, environment, is_refused, mptcplab
+from command_line import LONG, PROGRAM, SHORT, environment, is_refused, may_mount, mptcplab, start
 from mptcplab import _core
 from mptcplab.results import Bundle, find
 
@@ -36,13 +35,6 @@ def running(desk: Path) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
-def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-    command = [PROGRAM, *arguments]
-    return subprocess.Popen(
-        command, cwd=cwd, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
 def wait_for_samples(directory: Path) -> None:
     for _ in range(600):
         if any(file.stat().st_size > 100_000 for file in directory.rglob("units.arrows")):
@@ -61,7 +53,7 @@ def test_an_interrupted_run_says_so_and_can_be_read(desk: Path, running: subproc
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert (running.returncode, out) == (130, "")
-    assert err == "mptcplab: interrupted; the same command goes on with what is not done yet\n"
+    assert err == "mptcplab: interrupted; the same command without --fresh goes on with what is not done yet\n"
     bundle = only_bundle(desk)
     assert (bundle.status, bundle.record["why"]) == ("unfinished", "interrupted")
     run = bundle.load()
@@ -132,12 +124,6 @@ def test_clean_removes_only_what_is_unfinished(desk: Path) -> None:
     assert unfinished.path.is_dir()
     assert mptcplab("clean", cwd=desk).out == f"removed {unfinished.path.relative_to(desk)}\n"
     assert only_bundle(desk).path == done.path
-
-
-def may_mount() -> bool:
-    if not shutil.which("unshare"):
-        return False
-    return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
 
 
 @pytest.mark.skipif(not may_mount(), reason="needs the right to mount in a namespace of its own")

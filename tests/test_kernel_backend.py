@@ -88,7 +88,7 @@ def live(monkeypatch: pytest.MonkeyPatch) -> MadeLive:
 
 def run(out: Path, *, repeat: int = 1, fresh: bool = False, observer: Any = None) -> list[Bundle]:
     jobs = runner.plan([resolved(expect=[])], "kernel", seed=1, repeat=repeat, out=out, fresh=fresh)
-    return runner.execute(jobs, observer or runner._Nobody())
+    return runner.execute(jobs, observer or runner.Nobody())
 
 
 def test_a_run_ends_in_a_bundle_whose_checksums_cover_captures_and_programs(live: MadeLive, tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_the_bundle_holds_what_was_asked_and_the_back_end_gets_what_was_chosen(
     experiment = asked()
     (bundle,) = runner.execute(
         runner.plan([experiment], "made", seed=1, repeat=1, out=tmp_path),
-        runner._Nobody(),
+        runner.Nobody(),
     )
     assert made.given[0]["flows"][0]["cc"] == ["reno"]
     assert bundle.record["digest"] == digest(experiment)
@@ -173,7 +173,7 @@ def test_the_bundle_holds_what_was_asked_and_the_back_end_gets_what_was_chosen(
 def test_another_choice_has_a_bundle_of_its_own(made: MadeBackend, tmp_path: Path) -> None:
     def run(among: list[str]) -> Bundle:
         jobs = runner.plan([asked()], "made", seed=1, repeat=1, out=tmp_path, among=among)
-        return runner.execute(jobs, runner._Nobody())[0]
+        return runner.execute(jobs, runner.Nobody())[0]
 
     own, common = run([]), run(["made", "other"])
     assert own.path != common.path
@@ -194,5 +194,5 @@ def test_nothing_available_is_refused_before_anything_runs(tmp_path: Path) -> No
 def test_a_run_that_its_back_end_does_not_vouch_for_says_so(made: MadeBackend, tmp_path: Path, status: str) -> None:
     made.outcome = {"status": status, "why": "a packet was 30 ms late"}
     jobs = runner.plan([asked()], "made", seed=1, repeat=1, out=tmp_path)
-    (bundle,) = runner.execute(jobs, runner._Nobody())
+    (bundle,) = runner.execute(jobs, runner.Nobody())
     assert (bundle.status, bundle.record["why"]) == (status, "a packet was 30 ms late")

@@ -102,3 +102,9 @@ def read_table(path: str | PathLike[str]) -> dict[str, Any]:
 
 def write_parquet(path: str | PathLike[str]) -> None:
     """Write an .arrows stream, cut off or not, as .parquet beside it."""
+
+def write_columns(path: str | PathLike[str], columns: list[tuple[str, str, list[Any]]]) -> None:
+    """Write columns, each (name, "int64", "float64" or "text", values or None), as a Parquet file, whole or not at all.
+
+    OSError if it cannot be written, ValueError for another kind or columns of different lengths.
+    """

@@ -79,3 +79,9 @@ class RunFailed(MptcplabError):
     """A run ended without a usable result."""
 
     exit_status = 4
+
+
+class ClusterError(MptcplabError):
+    """A cluster cannot carry out runs; the message says why, and what helps."""
+
+    exit_status = 3

@@ -47,7 +47,7 @@ class Job:
 
 
 @dataclass
-class _Stop:
+class Stop:
     """Why the runs in progress shall stop, once somebody wants it; they look at it from their threads."""
 
     reason: str | None = None
@@ -63,7 +63,7 @@ class Observer(Protocol):
         """A run has ended and its bundle is complete."""
 
 
-class _Nobody:
+class Nobody:
     """An observer that does not look."""
 
     def advanced(self, job: Job, fraction: float) -> None:
@@ -85,7 +85,7 @@ def run(
 
     resolved = resolve(experiment) if isinstance(experiment, Experiment) else experiment.resolve()
     jobs = plan([resolved.data], on, seed=seed, repeat=repeat, out=Path(out))
-    return execute(jobs, _Nobody())
+    return execute(jobs, Nobody())
 
 
 def choose(experiments: Iterable[Resolved], backend_name: str, among: Sequence[str] = ()) -> list[Choice]:
@@ -157,11 +157,10 @@ def execute(jobs: Sequence[Job], observer: Observer, *, workers: int | None = No
     By default there are as many at a time as there are cores; of a back-end in real time one, so that none disturbs
     what another measures.
 
-
     On KeyboardInterrupt the runs in progress are stopped, their bundles say ``unfinished``, and the interrupt goes on.
     """
-    stop = _Stop()
-    with ThreadPoolExecutor(workers or _usual_workers(jobs)) as pool:
+    stop = Stop()
+    with ThreadPoolExecutor(workers or usual_workers(jobs)) as pool:
         futures = [pool.submit(_bundle_of, job, observer, stop) for job in jobs]
         try:
             _wait_for(futures)
@@ -172,7 +171,8 @@ def execute(jobs: Sequence[Job], observer: Observer, *, workers: int | None = No
     return [future.result() for future in futures]
 
 
-def _usual_workers(jobs: Sequence[Job]) -> int:
+def usual_workers(jobs: Sequence[Job]) -> int:
+    """How many runs go at a time unless somebody says: one per core, in real time one."""
     in_real_time = any(backend(name).in_real_time for name in {job.backend for job in jobs if job.done is None})
     return 1 if in_real_time else os.cpu_count() or 1
 
@@ -187,13 +187,14 @@ def _wait_for(futures: list[Future[Bundle]]) -> None:
             future.result()
 
 
-def _bundle_of(job: Job, observer: Observer, stop: _Stop) -> Bundle:
-    bundle = job.done or _run(job, observer, stop)
+def _bundle_of(job: Job, observer: Observer, stop: Stop) -> Bundle:
+    bundle = job.done or run_job(job, observer, stop)
     observer.finished(job, bundle)
     return bundle
 
 
-def _run(job: Job, observer: Observer, stop: _Stop) -> Bundle:
+def run_job(job: Job, observer: Observer, stop: Stop) -> Bundle:
+    """Carry out one run in this process; one that fails has a bundle, too. Raises RunFailed without a bundle."""
     seeding: dict[str, Any] = {"seed": job.seed, "repeat": job.repeat, "substitute": job.choice.substitute}
     label = backend(job.backend).name
     with BundleWriter.create(job.out, job.experiment, backend=label, fresh=job.fresh, **seeding) as writer:
@@ -207,7 +208,7 @@ def _run(job: Job, observer: Observer, stop: _Stop) -> Bundle:
             raise RunFailed(f"{run}: {error}; what was written is in {writer.path}") from error
 
 
-def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: _Stop) -> Bundle:
+def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: Stop) -> Bundle:
     begun = time.monotonic()
     run = backend(job.backend).start(job.choice.experiment, job.seed, writer.path)
     for tick in run.samples():

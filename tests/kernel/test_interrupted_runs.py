@@ -157,7 +157,7 @@ def test_ctrl_c_ends_a_run_at_once_and_leaves_nothing(
     # Of its ten minutes it waits for none.
     out, err = interrupted.communicate(timeout=60)
     assert (interrupted.returncode, out) == (130, "")
-    assert err == "mptcplab: interrupted; the same command goes on with what is not done yet\n"
+    assert err == "mptcplab: interrupted; the same command without --fresh goes on with what is not done yet\n"
     assert left_since(before) == {}
     bundle = only_bundle(desk / "results")
     assert (bundle.status, bundle.record["why"]) == ("unfinished", "interrupted")

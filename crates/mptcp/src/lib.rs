@@ -115,6 +115,7 @@ pub mod endpoint;
 pub mod failure;
 pub mod payload;
 pub mod pm;
+mod queue;
 pub mod sched;
 pub mod seq;
 pub mod subflow;

@@ -361,6 +361,7 @@ impl Piece {
 
     fn for_each_chunk(&self, take: &mut impl FnMut(&[u8])) {
         match self {
+            Self::Stream { len: 0, .. } => {}
             Self::Stream { offset, seed, len } => {
                 let mut chunk = [0; STREAM_CHUNK_LEN];
                 for done in (0..*len).step_by(STREAM_CHUNK_LEN) {

@@ -14,3 +14,13 @@ pub const SECOND: Nanos = 1_000_000_000;
 pub fn seconds(duration: Nanos) -> f64 {
     duration as f64 / SECOND as f64
 }
+
+/// An instant that does not come.
+pub(crate) const NEVER: Nanos = Nanos::MAX;
+
+/// The earliest of some instants, if there is any.
+pub(crate) fn earliest(instants: impl IntoIterator<Item = Option<Nanos>>) -> Option<Nanos> {
+    let instants = instants.into_iter().map(|at| at.unwrap_or(NEVER));
+    let first = instants.fold(NEVER, Nanos::min);
+    Some(first).filter(|at| *at != NEVER)
+}

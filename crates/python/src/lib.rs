@@ -26,6 +26,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(tables::read_table, module)?)?;
     module.add_function(wrap_pyfunction!(tables::write_parquet, module)?)?;
+    module.add_function(wrap_pyfunction!(tables::write_columns, module)?)?;
     #[cfg(target_os = "linux")]
     {
         module.add_class::<live::LiveRun>()?;

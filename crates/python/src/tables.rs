@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use netlab::samples::{self, Column, TableError};
+use netlab::samples::{self, Column, TableError, Values};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict};
@@ -58,4 +58,32 @@ pub(crate) fn write_parquet(py: Python<'_>, path: PathBuf) -> PyResult<()> {
     py.detach(|| samples::write_parquet(&path))
         .map_err(|error| table_error(&error))?;
     Ok(())
+}
+
+/// Writes columns, each (name, "int64", "float64" or "text", values or None), as a Parquet file.
+#[pyfunction]
+pub(crate) fn write_columns(
+    py: Python<'_>,
+    path: PathBuf,
+    columns: Vec<(String, String, Bound<'_, PyAny>)>,
+) -> PyResult<()> {
+    let columns = columns
+        .into_iter()
+        .map(|(name, kind, values)| Ok((name, values_of(&kind, &values)?)))
+        .collect::<PyResult<_>>()?;
+    py.detach(|| samples::write_columns(&path, columns))
+        .map_err(|error| table_error(&error))
+}
+
+fn values_of(kind: &str, values: &Bound<'_, PyAny>) -> PyResult<Values> {
+    Ok(match kind {
+        "int64" => Values::Integers(values.extract()?),
+        "float64" => Values::Floats(values.extract()?),
+        "text" => Values::Texts(values.extract()?),
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "a column of {other}; allowed: int64, float64, text"
+            )));
+        }
+    })
 }

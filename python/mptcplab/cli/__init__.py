@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
-from mptcplab.cli import bench_algorithm, check, clean, compare, doctor, report, run, show
+from mptcplab.cli import bench_algorithm, check, clean, compare, doctor, report, run, show, sweep
 from mptcplab.cli import list as list_
 from mptcplab.errors import MptcplabError
 
@@ -33,7 +33,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (run, list_, show, report, compare, bench_algorithm, check, doctor, clean):
+for command in (run, list_, show, report, compare, sweep, bench_algorithm, check, doctor, clean):
     app.command(command.__name__.rpartition(".")[2].replace("_", "-"), epilog=command.EXAMPLE)(command.command)
 
 
@@ -66,7 +66,7 @@ def main() -> None:
         _end(str(error), error.exit_status)
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            _end("interrupted; the same command goes on with what is not done yet", INTERRUPTED)
+            _end("interrupted; the same command without --fresh goes on with what is not done yet", INTERRUPTED)
         raise
     except BrokenPipeError:
         # The reader has gone (`mptcplab list | head`): not an error, and nothing must be flushed any more.

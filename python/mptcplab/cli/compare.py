@@ -30,24 +30,28 @@ def command(
     native: Annotated[
         bool, typer.Option("--native", help="From lists, each back-end's first choice, not the first that all have.")
     ] = False,
+    band: Annotated[
+        float, typer.Option(min=0, max=1, help="Back-ends are equivalent if means differ by no more than this part.")
+    ] = 0.05,
     report: Annotated[Path, typer.Option(help="The page.")] = Path("comparison.html"),
     as_json: As_json = False,
 ) -> None:
     """Compare runs: medians and ratios, and a page.
 
-    SPECs are run first, in turns; a page with overlays is written.
+    SPECs are run first, in turns; a page with overlays is written. Of several back-ends it says how far they agree.
     """
     bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs, native=native)
 
     from rich.markup import escape
 
-    from mptcplab.cli.output import print_json, print_remark, print_table, write_text
-    from mptcplab.report import arms_of, comparison_page, outages_of, table_of
-    from mptcplab.results import summary
+    from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
+    from mptcplab.report import arms_of, comparison_page, metrics_grid, outages_of, shares_grid, table_of
+    from mptcplab.results import agreement, summary
 
-    write_text(report, comparison_page(bundles))
+    agreed = agreement(bundles, band)
+    write_text(report, comparison_page(bundles, agreed))
     if as_json:
-        print_json(summary(bundles))
+        print_json(summary(bundles) | ({"agreement": agreed} if agreed else {}))
         return
     arms = arms_of(bundles)
     table, outages = table_of(arms), outages_of(arms)
@@ -55,6 +59,9 @@ def command(
     print_table(table.heads[:SHOWN_COLUMNS], rows, right=table.numeric)
     if outages is not None:
         print_table(outages.heads, [[escape(cell) for cell in row] for row in outages.rows], right=outages.numeric)
+    for grid in (metrics_grid(agreed), shares_grid(agreed)) if agreed else ():
+        print_line("")
+        print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
     print_remark(f"wrote {report}")
 
 

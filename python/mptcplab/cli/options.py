@@ -19,3 +19,4 @@ Seed: TypeAlias = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed o
 Repeat: TypeAlias = Annotated[int, typer.Option(min=1, help="Repetitions, each with the next seed.")]
 Out: TypeAlias = Annotated[Path, typer.Option(file_okay=False, help="Where results go.")]
 Jobs: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Runs at a time; default one per core, live one.")]
+Fresh: TypeAlias = Annotated[bool, typer.Option("--fresh", help="Run again what is done already.")]

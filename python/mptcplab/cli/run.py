@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Jobs, On, Out, Repeat, Seed, Settings
+from mptcplab.cli.options import As_json, Fresh, Jobs, On, Out, Repeat, Seed, Settings
 
 if TYPE_CHECKING:
     from mptcplab.families import Json
@@ -26,7 +26,7 @@ def command(
     repeat: Repeat = 1,
     out: Out = Path("results"),
     jobs: Jobs = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is done already.")] = False,
+    fresh: Fresh = False,
     as_json: As_json = False,
 ) -> None:
     """Run experiments, in --out only what is not done.

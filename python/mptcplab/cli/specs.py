@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def members_of(specs: list[str], settings: list[str] | None) -> list[Member | Recorded]:
     """All experiments that the SPECs mean, with the values of ``--set`` in place. Raises SpecError or UsageError."""
-    overrides = _overrides(settings or [])
-    return [member for spec in dict.fromkeys(specs) for member in find(spec, overrides)]
+    changes = overrides(settings)
+    return [member for spec in dict.fromkeys(specs) for member in find(spec, changes)]
 
 
 def resolved(specs: list[str], settings: list[str] | None) -> list[Resolved]:
@@ -23,9 +23,10 @@ def resolved(specs: list[str], settings: list[str] | None) -> list[Resolved]:
     return [member.resolve() for member in members_of(specs, settings)]
 
 
-def _overrides(settings: list[str]) -> dict[str, str]:
+def overrides(settings: list[str] | None) -> dict[str, str]:
+    """The keys of ``--set`` and what is written behind the equals sign. Raises UsageError."""
     found = {}
-    for setting in settings:
+    for setting in settings or []:
         key, equals, value = setting.partition("=")
         if not equals or not key:
             raise UsageError(f"--set {setting}: not of the form KEY=VALUE, for example --set links.wifi.delay=20ms")

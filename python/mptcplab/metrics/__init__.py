@@ -14,16 +14,24 @@ from mptcplab.metrics.delay import (
 from mptcplab.metrics.order import Reordered, reorder_density, reordered, reordering_ratio
 from mptcplab.metrics.recovery import longest_silence, recovery_time, unaffected_fraction
 from mptcplab.metrics.share import aggregation_benefit, jain_index, load_balance
-from mptcplab.metrics.statistics import crossover, median_interval
+from mptcplab.metrics.statistics import (
+    SMALLEST_SAMPLE,
+    crossover,
+    difference_of_means,
+    median_interval,
+    ratio_of_means,
+)
 from mptcplab.metrics.throughput import binned_rate, completion_time, counter_at, goodput, mean_rate, utilisation
 
 __all__ = [
+    "SMALLEST_SAMPLE",
     "Reordered",
     "aggregation_benefit",
     "binned_rate",
     "completion_time",
     "counter_at",
     "crossover",
+    "difference_of_means",
     "goodput",
     "interarrival_variance",
     "jain_index",
@@ -33,6 +41,7 @@ __all__ = [
     "median_interval",
     "packet_delay_variation",
     "percentile",
+    "ratio_of_means",
     "recovery_time",
     "reorder_density",
     "reordered",

@@ -50,3 +50,57 @@ def crossover(parameter: Numbers, first: Numbers, second: Numbers) -> tuple[floa
             at = left + (right - left) * before / (before - after)
             return at, (at, at) if after == 0 else (left, right)
     return None
+
+
+def ratio_of_means(
+    first: Numbers, second: Numbers, confidence: float = 0.9
+) -> tuple[float, tuple[float, float]] | None:
+    """Mean of ``first`` over mean of ``second``, two independent samples, and its interval by Fieller's theorem.
+
+    Variances may differ: the degrees of freedom are Welch's. None below two values of either, and where the second mean
+    is not told from 0, for then the ratio has no interval.
+    """
+    from scipy.stats import t
+
+    if min(len(first), len(second)) < 2:
+        return None
+    (above, above_square, above_df), (below, below_square, below_df) = _mean(first), _mean(second)
+    if below == 0:
+        return None
+    ratio = above / below
+    # Of the difference above - ratio * below, whose mean is 0.
+    parts = (above_square, ratio**2 * below_square)
+    spread = sum(parts)
+    if spread == 0:
+        return ratio, (ratio, ratio)
+    df = spread**2 / (parts[0] ** 2 / above_df + parts[1] ** 2 / below_df)
+    t_square = float(t.ppf((1 + confidence) / 2, df)) ** 2
+    a = below**2 - t_square * below_square
+    if a <= 0:
+        return None
+    root = np.sqrt((above * below) ** 2 - a * (above**2 - t_square * above_square))
+    return ratio, (float((above * below - root) / a), float((above * below + root) / a))
+
+
+def difference_of_means(
+    first: Numbers, second: Numbers, confidence: float = 0.9
+) -> tuple[float, tuple[float, float]] | None:
+    """Mean of ``first`` less mean of ``second``, two independent samples, and its interval by Welch's t.
+
+    None below two values of either.
+    """
+    from scipy.stats import ttest_ind
+
+    if min(len(first), len(second)) < 2:
+        return None
+    difference = float(np.mean(first) - np.mean(second))
+    if np.ptp(first) == 0 and np.ptp(second) == 0:
+        return difference, (difference, difference)
+    low, high = ttest_ind(first, second, equal_var=False).confidence_interval(confidence)
+    return difference, (float(low), float(high))
+
+
+def _mean(values: Numbers) -> tuple[float, float, int]:
+    """Mean, square of its standard error, degrees of freedom."""
+    sample = np.asarray(values, dtype=np.float64)
+    return float(sample.mean()), float(sample.var(ddof=1)) / len(sample), len(sample) - 1

@@ -24,15 +24,15 @@ def overlay(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Draw
         return None
     end_s, width = max(run.end_s for run in runs), max(bin_width(run) for run in runs)
     panels = _panels(arms)
-    lines: list[Line] = []
     with style():
         height = 3.7 if len(panels) == 1 else 0.6 + 1.8 * len(panels)
         figure, axes = new_figure(rows=len(panels), height=height, sharex=True, sharey=True)
-        for plot, panel in zip(axes.flat, panels, strict=True):
-            drawn = _medians(plot, panel, flow, end_s, width)
-            label_line_ends(plot, [(float(line.y[-1]), line.label, colour) for line, colour in drawn])
-            lines += [line for line, _ in drawn]
+        drawn = [_medians(plot, panel, flow, end_s, width) for plot, panel in zip(axes.flat, panels, strict=True)]
+        lines = [line for of_panel in drawn for line, _ in of_panel]
         axes.flat[0].set(xlim=(0, end_s), ylim=(0, None))
+        # Only now the axes, which are shared, have their limits.
+        for plot, of_panel in zip(axes.flat, drawn, strict=True):
+            label_line_ends(plot, [(float(line.y[-1]), line.label, colour) for line, colour in of_panel])
         for number, (plot, panel) in enumerate(zip(axes.flat, panels, strict=True)):
             marks, *others = [marks_of(run) for repetitions in panel.values() for run in repetitions]
             if all(are_alike(marks, other, width) for other in others):

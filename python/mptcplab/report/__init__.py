@@ -1,7 +1,22 @@
-"""The report: one HTML page, complete in itself, for one run or for several side by side."""
+"""The report: one HTML page, complete in itself, for one run, several side by side, or a sweep."""
 
+from mptcplab.report.agreement import metrics_grid, shares_grid
 from mptcplab.report.comparison import arms_of, comparison_page, in_order, outages_of, table_of
 from mptcplab.report.contest import contest_page
 from mptcplab.report.run import run_page
+from mptcplab.report.sweep import findings, medians_of, sweep_page
 
-__all__ = ["arms_of", "comparison_page", "contest_page", "in_order", "outages_of", "run_page", "table_of"]
+__all__ = [
+    "arms_of",
+    "comparison_page",
+    "contest_page",
+    "findings",
+    "in_order",
+    "medians_of",
+    "metrics_grid",
+    "outages_of",
+    "run_page",
+    "shares_grid",
+    "sweep_page",
+    "table_of",
+]

@@ -10,13 +10,13 @@ from posixpath import commonpath
 
 from mptcplab.errors import UsageError
 from mptcplab.plots import Drawing, bars, overlay
+from mptcplab.report.agreement import metrics_grid, shares_grid
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.report.verdict import user_code
-from mptcplab.results import METRICS, Bundle, BundleError, RunData, Spread, ratio, spread
+from mptcplab.results import COMPARED, METRICS, Bundle, BundleError, RunData, Spread, ratio, spread
 from mptcplab.results.entities import Json
 
-COMPARED = ("goodput_bps", "fct_s", "delay_p50_s", "delay_p99_s", "jitter_s", "loss_ratio", "reordering_ratio")
 #: What is compared of outages, with the heads of their columns.
 OUTAGE = {
     "full_recovery": "came back",
@@ -35,13 +35,15 @@ AS_DESCRIBED = "as described"
 Arms = dict[str, list[Bundle]]
 
 
-def comparison_page(bundles: Sequence[Bundle]) -> str:
+def comparison_page(bundles: Sequence[Bundle], agreement: Json | None = None) -> str:
     """The comparison of finished runs as HTML; the first arm is what ratios are taken to.
+
+    ``agreement``: how far their back-ends agree, as ``results.agreement`` tells it.
 
     Runs of one experiment on one back-end are repetitions of one arm. Raises UsageError below two arms, and
     BundleError for a bundle that is not done or is damaged.
     """
-    return page_of(arms_of(bundles), {str(bundle.path): bundle.load() for bundle in bundles})
+    return page_of(arms_of(bundles), {str(bundle.path): bundle.load() for bundle in bundles}, agreement)
 
 
 def arms_of(bundles: Sequence[Bundle]) -> Arms:
@@ -152,7 +154,7 @@ def _shared_folder(experiments: set[str]) -> str:
     return f"{folder}/" if folder else ""
 
 
-def page_of(arms: Arms, data: dict[str, RunData]) -> str:
+def page_of(arms: Arms, data: dict[str, RunData], agreement: Json | None = None) -> str:
     """The comparison from its arms and the data of each bundle by path."""
     loaded = {name: [data[str(bundle.path)] for bundle in bundles] for name, bundles in arms.items()}
     flows = list(dict.fromkeys(flow for runs in loaded.values() for run in runs for flow in run.flows))[:MOST_FLOWS]
@@ -169,6 +171,9 @@ def page_of(arms: Arms, data: dict[str, RunData]) -> str:
         pictures=[Picture.of(drawing) for drawing in chain(*drawn) if drawing is not None],
         table_of_arms=table_of(arms, flows),
         outages=outages_of(arms),
+        agreement=agreement,
+        agreement_of_metrics=metrics_grid(agreement) if agreement else None,
+        agreement_of_shares=shares_grid(agreement) if agreement else None,
     )
 
 
@@ -187,12 +192,8 @@ def _flows_of(records: Iterable[Json]) -> list[str]:
 
 def _bars(name: str, arms: Arms, flow: str) -> Drawing | None:
     found = {arm: spread(bundles, f"flows.{flow}", "goodput_bps") for arm, bundles in arms.items()}
-    shown = {arm: _scaled(s, 1e-6) for arm, s in found.items() if s is not None}
+    shown = {arm: s.scaled(1e-6) for arm, s in found.items() if s is not None}
     return bars(name, f"Goodput of {flow}", "Mbit/s", shown) if shown else None
-
-
-def _scaled(found: Spread, factor: float) -> Spread:
-    return Spread(found.n, factor * found.median, factor * found.low, factor * found.high)
 
 
 def table_of(arms: Arms, flows: list[str] | None = None) -> Grid:

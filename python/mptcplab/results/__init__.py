@@ -1,14 +1,18 @@
 """Results: the metric table, tables, bundles, expectations, aggregates and the summary document."""
 
 from mptcplab.results.aggregates import Crossing, Spread, aggregates, argmax, crossover, ratio, spread
+from mptcplab.results.agreement import COMPARED, agreement
 from mptcplab.results.bundle import (
+    RUN,
     Bundle,
     BundleError,
     BundleWriter,
+    Packed,
     bundle_path,
     digest,
     done_bundles,
     find,
+    held,
     read_data,
 )
 from mptcplab.results.entities import Entity, entities
@@ -24,7 +28,9 @@ from mptcplab.results.table import METRICS, Metric, metric_reference, metrics_of
 from mptcplab.results.tables import Samples, Series, Table, TableError, Units, UnitTimes
 
 __all__ = [
+    "COMPARED",
     "METRICS",
+    "RUN",
     "Absent",
     "Bundle",
     "BundleError",
@@ -34,6 +40,7 @@ __all__ = [
     "Evaluation",
     "Happening",
     "Metric",
+    "Packed",
     "Recovery",
     "RunData",
     "Samples",
@@ -47,6 +54,7 @@ __all__ = [
     "Value",
     "Verdict",
     "aggregates",
+    "agreement",
     "argmax",
     "bundle_path",
     "carried",
@@ -60,6 +68,7 @@ __all__ = [
     "evaluate",
     "evaluated",
     "find",
+    "held",
     "metric_reference",
     "metrics_of",
     "named_in_papers",

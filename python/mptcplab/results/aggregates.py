@@ -27,6 +27,10 @@ class Spread:
         found = metrics.median_interval(values)
         return None if found is None else cls(len(values), *found)
 
+    def scaled(self, factor: float) -> Spread:
+        """The same in another unit; ``factor`` is positive."""
+        return Spread(self.n, factor * self.median, factor * self.low, factor * self.high)
+
 
 @dataclass(frozen=True)
 class Crossing:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +30,8 @@ FOLDERS = ("captures", "programs", CODE := "code")
 LONGEST_NAME_BYTES = 255
 
 Status = Literal["unfinished", "done", "invalid", "failed"]
-
+#: A bundle on its way to another disk: content by name of the file.
+Packed = dict[str, bytes]
 
 #: What run.json says of a run that has not ended.
 NOTHING_YET: Json = {
@@ -192,6 +194,31 @@ class Bundle:
         if damaged:
             raise BundleError(f"{self.path}: damaged: {'; '.join(damaged)}")
 
+    def packed(self) -> Packed:
+        """The content of all its files by name, for another disk."""
+        return {name: (self.path / name).read_bytes() for name in (*_written(self.path), RUN)}
+
+    @classmethod
+    def unpack(cls, out: Path, files: Packed, resolved: Json, substitute: Json | None = None) -> Bundle:
+        """Put a packed bundle into its place under ``out``, instead of what is there, whole or not at all.
+
+        ``resolved`` and ``substitute`` as for ``bundle_path``. Raises BundleError if it is another run's, if it was
+        changed on the way, or if it cannot be written.
+        """
+        record = json.loads(files[RUN])
+        path = bundle_path(out, resolved, record["backend"], record["seed"], substitute)
+        if record["digest"] != digest(resolved) or set(files) != {RUN, *record["sha256"]}:
+            raise BundleError(f"{path}: what came back is not the bundle of this run")
+        bundle = cls(path, record)
+        with held(path):
+            _clear(path, even_done=True)
+            for name, content in files.items():
+                if name != RUN:
+                    _write_bytes(path / name, content)
+            bundle.verify()
+            _write(path / RUN, record)
+        return bundle
+
     def load(self) -> RunData:
         """The data of a run that came to an end, verified. Raises BundleError if it did not or is damaged."""
         if self.record["result"] is None and self.status == "failed":
@@ -208,6 +235,16 @@ def read_data(path: Path, resolved: Json, result: Json, backend: str) -> RunData
     # A simulator of a user's own supplies what ours does.
     supplier = backend if backend in SUPPLIERS else "sim"
     return RunData(resolved, result, Samples(samples), Units(units), supplier)
+
+
+@contextmanager
+def held(directory: Path) -> Iterator[None]:
+    """Hold a directory, made if it is not there, against other processes. Raises BundleError if somebody has it."""
+    lock = _locked(directory)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def find(out: Path) -> Iterator[Bundle]:
@@ -331,6 +368,18 @@ def _write(path: Path, document: Json) -> None:
         _sync(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
+        raise BundleError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    """Write a file to the disk. Raises BundleError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
         raise BundleError(f"{path}: cannot be written: {error.strerror}") from error
 
 

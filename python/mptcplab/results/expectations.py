@@ -18,7 +18,7 @@ from mptcplab.results.entities import Entity, Json, entities
 from mptcplab.results.evaluation import Evaluation
 from mptcplab.results.run_data import Absent, Value
 from mptcplab.results.subflows import subflow_at
-from mptcplab.results.table import METRICS, metrics_of, nearest
+from mptcplab.results.table import METRICS, Metric, metrics_of, nearest
 
 ROOTS = ("flows", "links", "interfaces", "hosts", "nodes", "probes", "events", "run")
 _PATH = re.compile(rf"(?<![\w.])(?:{'|'.join(ROOTS)})(?:\.[\w:@+]+(?:-[\w:@+]+)*)+")
@@ -83,10 +83,10 @@ def evaluate(expectations: Sequence[str], evaluation: Evaluation) -> list[Verdic
     return [_verdict(_parse(text, _where(resolved, f"expect.{i}")), evaluation) for i, text in enumerate(expectations)]
 
 
-def check_metric(metric: str, resolved: Json, field: str) -> None:
-    """Check that ``ENTITY.METRIC``, named in a field of the description, is there. Raises SpecError."""
+def check_metric(metric: str, resolved: Json, field: str) -> Metric:
+    """The metric that ``ENTITY.METRIC``, named in a field of the description, means. Raises SpecError."""
     path, _, name = metric.rpartition(".")
-    _check_metric(path, name, entities(resolved), _where(resolved, field), resolved)
+    return _check_metric(path, name, entities(resolved), _where(resolved, field), resolved)
 
 
 def _where(resolved: Json, field: str) -> Where:
@@ -160,7 +160,7 @@ def _shown(node: ast.expr, metrics: dict[str, tuple[str, str]]) -> str:
     return re.sub(r"metric_\d+", lambda m: ".".join(metrics.get(m[0], (m[0],))), ast.unparse(node))
 
 
-def _check_metric(path: str, name: str, known: dict[str, Entity], where: Where, resolved: Json) -> None:
+def _check_metric(path: str, name: str, known: dict[str, Entity], where: Where, resolved: Json) -> Metric:
     datagrams = [flow["id"] for flow in resolved["flows"] if flow["transport"] == "udp"]
     entity = known.get(path) or subflow_at(path, known, datagrams)
     if entity is None:
@@ -174,6 +174,7 @@ def _check_metric(path: str, name: str, known: dict[str, Entity], where: Where, 
         raise SpecError(
             f"{path}.{name} is a {metric.form}, not a number", where, allowed=f"one of {_scalars(entity.kind)}"
         )
+    return metric
 
 
 def _refuse_entity(path: str, name: str, known: dict[str, Entity], where: Where) -> None:

@@ -5,25 +5,26 @@ use super::mappings::{Mapped, MappedChecksum, MappingError, ReceivedMapping};
 use super::path::{InfiniteMapping, Join};
 use super::{Connection, Event, Fallback, Mode, join_of};
 use crate::payload::Payload;
-use crate::pm::{self, FourTuple, Role};
+use crate::pm::{self, Role};
 use crate::subflow::{Arrival, CloseReason};
 use crate::time::Nanos;
 use crate::wire::{
-    Capable, DataNumber, Dss, Ecn, Flags, InitialMapping, Join as JoinOption, Mapping, MptcpOption,
-    ResetReason, Segment,
+    Capable, DataNumber, Dss, Flags, InitialMapping, Join as JoinOption, Mapping, MptcpOption,
+    Packet, ResetReason, Segment,
 };
 
 impl Connection {
-    /// Takes a segment of one of its subflows; one of another is ignored.
-    pub fn handle_segment(&mut self, now: Nanos, four: FourTuple, segment: &Segment, ecn: Ecn) {
-        let Some(which) = self.paths.iter().position(|path| path.four == four) else {
+    /// Takes a packet of one of its subflows; one of another is ignored.
+    pub fn handle_packet(&mut self, now: Nanos, packet: &Packet) {
+        let segment = &packet.segment;
+        let Some(which) = self.paths.iter().position(|path| path.receives(packet)) else {
             return;
         };
         if self.is_too_early(segment) {
             return;
         }
         let (subflow, mut control) = self.subflow_and_control(which);
-        let arrival = subflow.handle_segment(now, segment, ecn, &mut control);
+        let arrival = subflow.handle_segment(now, segment, packet.ecn, &mut control);
         let which = self.settle_start(now, which, arrival);
         if arrival.is_acceptable {
             self.take_acceptable(now, which, segment, arrival);
@@ -315,7 +316,7 @@ impl Connection {
         arrival: Arrival,
     ) {
         let path = &mut self.paths[which];
-        path.has_data_ack |= segment.options.mptcp.iter().any(has_data_ack);
+        path.has_data_ack = path.has_data_ack || segment.options.mptcp.iter().any(has_data_ack);
         let is_joined = path.signals.join == Join::Done;
         let has_data_acked = arrival.acked && path.subflow.counters().acked_bytes > 0;
         if is_joined && has_data_acked && !path.has_data_ack {
@@ -325,10 +326,10 @@ impl Connection {
 
     /// The next new data say that everything from a byte on, perhaps one that was sent before, is plain TCP.
     fn owe_infinite_mapping(&mut self, which: usize, back_to: u64) {
-        self.paths[which].signals.infinite = Some(InfiniteMapping {
+        self.paths[which].signals.infinite = Some(Box::new(InfiniteMapping {
             said_at: self.send.assigned(),
             back_to,
-        });
+        }));
         self.session.owes_infinite_mapping = true;
     }
 
@@ -543,12 +544,16 @@ impl Connection {
             return;
         }
         let before = self.receive.next();
-        // A mapping may have come for what arrived before it.
-        let mut lives = self.place(which, Payload::EMPTY);
-        while lives && let Some(payload) = self.paths[which].subflow.read() {
-            lives = self.place(which, payload);
+        let path = &self.paths[which];
+        let has_unmapped = path.mappings.unmapped_bytes() > 0;
+        if has_unmapped || path.subflow.has_readable() {
+            // A mapping may have come for what arrived before it.
+            let mut lives = !has_unmapped || self.place(which, Payload::EMPTY);
+            while lives && let Some(payload) = self.paths[which].subflow.read() {
+                lives = self.place(which, payload);
+            }
+            self.watch_unmapped(now, which);
         }
-        self.watch_unmapped(now, which);
         self.session.receive_next = self.receive.next();
         if self.receive.next() > before {
             self.events.push_back(Event::Readable);
@@ -560,7 +565,7 @@ impl Connection {
         loop {
             let lives = match self.paths[which].mappings.place(&mut payload) {
                 Ok(mapped) => {
-                    mapped.iter().for_each(|mapped| self.insert(mapped));
+                    mapped.into_iter().for_each(|mapped| self.insert(mapped));
                     true
                 }
                 Err(error) => self.outlives(which, error),
@@ -589,7 +594,7 @@ impl Connection {
     }
 
     fn insert_plain(&mut self, offset: u64, payload: Payload) {
-        self.insert(&Mapped {
+        self.insert(Mapped {
             offset,
             payload,
             ends_stream: false,
@@ -605,12 +610,12 @@ impl Connection {
         }
     }
 
-    fn insert(&mut self, mapped: &Mapped) {
-        let inserted = self.receive.insert(mapped.offset, &mapped.payload);
+    fn insert(&mut self, mapped: Mapped) {
+        let end = mapped.offset + u64::from(mapped.payload.len());
+        let inserted = self.receive.insert(mapped.offset, mapped.payload);
         self.counters.duplicate_bytes += inserted.duplicate_bytes;
         self.counters.refused_bytes += inserted.refused_bytes;
         if mapped.ends_stream {
-            let end = mapped.offset + u64::from(mapped.payload.len());
             self.session.fins.end_remote(end);
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::payload::Payload;
+use crate::queue;
 use crate::seq::DataSeq;
 use crate::wire::checksum::Sum;
 
@@ -80,7 +81,7 @@ impl Mappings {
     pub(super) fn new() -> Self {
         Self {
             position: 1,
-            waiting: VecDeque::with_capacity(1),
+            waiting: VecDeque::new(),
             held: Payload::EMPTY,
             unmapped: Payload::EMPTY,
             unmapped_segments: 0,
@@ -118,6 +119,15 @@ impl Mappings {
         let start = mapping.position;
         if start >= self.position {
             self.forget_past();
+        }
+        // Nearly always it is the last.
+        let is_last = self
+            .waiting
+            .back()
+            .is_none_or(|last| !last.is_infinite && last.end() <= start);
+        if is_last && self.waiting.len() < MAX_WAITING {
+            queue::push(&mut self.waiting, mapping);
+            return;
         }
         let index = self.waiting.partition_point(|known| known.position < start);
         let previous = index.checked_sub(1).map(|previous| self.waiting[previous]);

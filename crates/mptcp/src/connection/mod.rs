@@ -70,7 +70,6 @@ use path::{Join, Path};
 use receive_buffer::ReceiveBuffer;
 use reinjection::Reinjections;
 use send_buffer::SendBuffer;
-pub use sending::Transmit;
 pub use session::Mode;
 use session::Session;
 pub use start::Start;
@@ -83,7 +82,7 @@ use crate::pm::{self, FourTuple, PathManager, Role};
 use crate::sched::{Scheduler, SubflowView};
 use crate::seq::SeqNr;
 use crate::subflow::{CloseReason, Control, Subflow};
-use crate::time::Nanos;
+use crate::time::{Nanos, earliest};
 use crate::wire::{AddressId, Join as JoinOption, Key, ResetReason, Segment, Token};
 
 /// A connection.
@@ -365,29 +364,24 @@ impl Connection {
         if !self.has_subflow_start {
             return None;
         }
-        let request = self.join_requests.pop_front();
+        let request = self.join_requests.pop_front()?;
         if self.join_requests.is_empty() {
             self.join_requests = VecDeque::new();
         }
-        request
+        Some(request)
     }
 
     /// When [`Connection::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        let subflows = self
-            .paths
-            .iter()
-            .filter_map(|path| path.subflow.poll_timeout());
-        let own = [
+        earliest([
             self.abandoned_at,
             self.lingers_until,
             self.subflow_start_at(),
             self.path_manager.poll_timeout(),
             self.announcements.poll_timeout(),
-            self.paths.iter().filter_map(Path::poll_timeout).min(),
+            earliest(self.paths.iter().map(Path::poll_timeout)),
             self.reinjections.poll_timeout(),
-        ];
-        subflows.chain(own.into_iter().flatten()).min()
+        ])
     }
 
     /// What is due at `now`.

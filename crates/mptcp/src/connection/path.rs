@@ -10,8 +10,8 @@ use crate::pm::FourTuple;
 use crate::sched::Range;
 use crate::seq::DataSeq;
 use crate::subflow::{CloseReason, State, Subflow};
-use crate::time::{Nanos, SECOND};
-use crate::wire::{AddressId, Hops, MptcpOption, ResetReason, Token};
+use crate::time::{Nanos, SECOND, earliest};
+use crate::wire::{AddressId, Hops, MptcpOption, Packet, ResetReason, Token};
 
 /// The longest wait for the fourth packet of a join; what would take longer is given up.
 const LONGEST_JOIN_WAIT: Nanos = 60 * SECOND;
@@ -70,7 +70,7 @@ pub(super) struct PathSignals {
     /// MP_FAIL is to be said, with this number.
     pub(super) failed_from: Option<DataSeq>,
     /// Plain TCP begins.
-    pub(super) infinite: Option<InfiniteMapping>,
+    pub(super) infinite: Option<Box<InfiniteMapping>>,
 }
 
 /// The mapping that turns a stream into plain TCP (RFC 8684, section 3.7), in offsets of our stream.
@@ -107,7 +107,7 @@ pub(super) struct Path {
     /// A middlebox was on it, so that what the subflow acknowledged may not have reached the stream.
     pub(super) may_have_lost_acked: bool,
     /// The peer has removed its address, and it is asked whether it lives.
-    pub(super) suspicion: Option<Suspicion>,
+    pub(super) suspicion: Option<Box<Suspicion>>,
     /// Its local address is gone.
     pub(super) has_lost_address: bool,
     /// It is to be closed by FIN while others stay.
@@ -155,20 +155,20 @@ impl Path {
         }
     }
 
-    /// When something is due beside the timers of its subflow: the third packet of a join once more, the end of what has waited
-    /// too long, a keepalive, an option.
+    /// When something is due: a timer of its subflow, the third packet of a join once more, the end of what has waited too long,
+    /// a keepalive, an option.
     pub(super) fn poll_timeout(&self) -> Option<Nanos> {
         let repeat_at = match self.signals.join {
             Join::Confirming { repeat_at, .. } => Some(repeat_at),
             _ => None,
         };
-        let own = [
+        earliest([
+            self.subflow.poll_timeout(),
             repeat_at,
             self.unmapped_until,
             self.retirement_timeout(),
             self.signals.resume_at,
-        ];
-        own.into_iter().flatten().min()
+        ])
     }
 
     /// Repeats the third packet of the join if it is time; twice as long is waited after each (RFC 8684, section 3.2), and
@@ -186,6 +186,15 @@ impl Path {
                 false => self.subflow.send_ack(),
             }
         }
+    }
+
+    /// Whether a packet came to its ends.
+    pub(super) fn receives(&self, packet: &Packet) -> bool {
+        let (local, remote) = (self.four.local, self.four.remote);
+        local.port() == packet.segment.destination_port
+            && remote.port() == packet.segment.source_port
+            && local.ip() == packet.destination
+            && remote.ip() == packet.source
     }
 
     /// Whether data may go out on it.

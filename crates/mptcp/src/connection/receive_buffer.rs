@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::Buffer;
 use super::receive_tuning::Tuning;
 use crate::payload::Payload;
+use crate::queue;
 use crate::time::Nanos;
 
 /// Bytes of the peer's stream, numbered from 0.
@@ -38,7 +39,7 @@ pub(super) struct Inserted {
 impl ReceiveBuffer {
     pub(super) fn new(size: Buffer) -> Self {
         Self {
-            ready: VecDeque::with_capacity(1),
+            ready: VecDeque::new(),
             ready_bytes: 0,
             out_of_order: BTreeMap::new(),
             out_of_order_bytes: 0,
@@ -101,8 +102,15 @@ impl ReceiveBuffer {
     }
 
     /// Takes what has not arrived before. What arrived first stays, whatever comes later for the same place.
-    pub(super) fn insert(&mut self, offset: u64, payload: &Payload) -> Inserted {
+    pub(super) fn insert(&mut self, offset: u64, payload: Payload) -> Inserted {
         let total = u64::from(payload.len());
+        if self.is_next(offset, total) {
+            self.make_ready(payload);
+            return Inserted {
+                new_bytes: total,
+                ..Inserted::default()
+            };
+        }
         let start = offset.max(self.next).min(offset + total);
         let end = (offset + total).min(self.edge).max(start);
         let mut inserted = Inserted {
@@ -119,6 +127,13 @@ impl ReceiveBuffer {
         inserted.duplicate_bytes = total - inserted.refused_bytes - inserted.new_bytes;
         self.put_in_order();
         inserted
+    }
+
+    /// Whether so many bytes are what is missing, with nothing behind them and all of them allowed: then there is nothing to be
+    /// looked for.
+    fn is_next(&self, offset: u64, len: u64) -> bool {
+        let is_allowed = len > 0 && offset + len <= self.edge;
+        offset == self.next && is_allowed && self.out_of_order.is_empty()
     }
 
     /// The first part of `at..end` that has not arrived.
@@ -152,7 +167,7 @@ impl ReceiveBuffer {
         let len = u64::from(payload.len());
         self.next += len;
         self.ready_bytes += len;
-        self.ready.push_back(payload);
+        queue::push(&mut self.ready, payload);
     }
 
     fn put_in_order(&mut self) {
@@ -184,7 +199,7 @@ mod tests {
             let all = (0..LEN / 50).map(|index| (index * 50, 50));
             for (from, len) in pieces.into_iter().chain(all) {
                 let to = (from + len).min(LEN);
-                let inserted = buffer.insert(u64::from(from), &whole.slice(from..to));
+                let inserted = buffer.insert(u64::from(from), whole.slice(from..to));
                 new_bytes += inserted.new_bytes;
                 prop_assert_eq!(inserted.new_bytes + inserted.duplicate_bytes, u64::from(to - from));
                 while let Some(payload) = buffer.read() {
@@ -203,9 +218,9 @@ mod tests {
         let mut buffer = ReceiveBuffer::new(Buffer::Fixed(100));
         assert_eq!(buffer.window_bytes(), 100);
         buffer.offer(100);
-        let inserted = buffer.insert(50, &Payload::stream(1, 50, 100));
+        let inserted = buffer.insert(50, Payload::stream(1, 50, 100));
         assert_eq!((inserted.new_bytes, inserted.refused_bytes), (50, 50));
-        buffer.insert(0, &Payload::stream(1, 0, 50));
+        buffer.insert(0, Payload::stream(1, 0, 50));
         assert_eq!(buffer.window_bytes(), 0);
         buffer.read();
         assert_eq!(buffer.window_bytes(), 50);
@@ -215,8 +230,8 @@ mod tests {
     fn what_came_first_stays() {
         let mut buffer = ReceiveBuffer::new(Buffer::Fixed(100));
         buffer.offer(100);
-        buffer.insert(10, &Payload::stream(1, 10, 10));
-        buffer.insert(0, &Payload::stream(2, 0, 30));
+        buffer.insert(10, Payload::stream(1, 10, 10));
+        buffer.insert(0, Payload::stream(2, 0, 30));
         let mut read = Payload::EMPTY;
         while let Some(payload) = buffer.read() {
             read.append(payload);

@@ -3,7 +3,7 @@
 
 use super::{Connection, Path};
 use crate::subflow::State;
-use crate::time::Nanos;
+use crate::time::{Nanos, earliest};
 use crate::wire::{AddressId, ResetReason, Segment};
 
 /// Keepalives without an answer that prove a path dead.
@@ -31,13 +31,13 @@ impl Path {
         } else if self.can_send() && self.suspicion.is_none() {
             let wait = self.subflow.rto();
             self.subflow.send_keepalive();
-            self.suspicion = Some(Suspicion {
+            self.suspicion = Some(Box::new(Suspicion {
                 answers_from: now + min_rtt,
                 data_from: now + wait,
                 next_at: now + wait,
                 wait,
                 keepalives: 1,
-            });
+            }));
         }
     }
 
@@ -47,14 +47,18 @@ impl Path {
             true => now >= suspicion.answers_from,
             false => now >= suspicion.data_from,
         };
-        if self.suspicion.as_ref().is_some_and(is_answered) {
+        if self.suspicion.as_deref().is_some_and(is_answered) {
             self.suspicion = None;
         }
     }
 
     /// The next keepalive if it is time, waiting twice as long each time, and at last the end.
     fn pursue_suspicion(&mut self, now: Nanos) {
-        let Some(suspicion) = self.suspicion.as_mut().filter(|its| its.next_at <= now) else {
+        let Some(suspicion) = self
+            .suspicion
+            .as_deref_mut()
+            .filter(|its| its.next_at <= now)
+        else {
             return;
         };
         if suspicion.keepalives == KEEPALIVES {
@@ -69,9 +73,9 @@ impl Path {
     }
 
     pub(super) fn retirement_timeout(&self) -> Option<Nanos> {
-        let suspicion = self.suspicion.map(|suspicion| suspicion.next_at);
+        let suspicion = self.suspicion.as_deref().map(|suspicion| suspicion.next_at);
         let retired = self.retired_until.filter(|_| self.awaits_fin());
-        suspicion.into_iter().chain(retired).min()
+        earliest([suspicion, retired])
     }
 
     fn awaits_fin(&self) -> bool {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::Buffer;
 use crate::payload::Payload;
+use crate::queue;
 use crate::sched::Range;
 
 /// Bytes of the stream, numbered from 0.
@@ -21,7 +22,7 @@ pub(super) struct SendBuffer {
 impl SendBuffer {
     pub(super) fn new(size: Buffer) -> Self {
         Self {
-            pieces: VecDeque::with_capacity(1),
+            pieces: VecDeque::new(),
             acked: 0,
             assigned: 0,
             written: 0,
@@ -65,8 +66,7 @@ impl SendBuffer {
     pub(super) fn write(&mut self, payload: &Payload) -> u32 {
         let room = self.free_bytes().min(u64::from(payload.len())) as u32;
         if room > 0 {
-            self.pieces
-                .push_back((self.written, payload.slice(0..room)));
+            queue::push(&mut self.pieces, (self.written, payload.slice(0..room)));
             self.written += u64::from(room);
         }
         room

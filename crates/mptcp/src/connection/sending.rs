@@ -5,37 +5,27 @@ use super::session::PathOptions;
 use super::{Connection, Mode};
 use crate::cc::Window;
 use crate::failure::Reinjection;
-use crate::pm::FourTuple;
 use crate::sched::{
     Decision, Range, Reason, SubflowView, View, penalized, retransmit_opportunistically,
 };
 use crate::subflow::{Chunk, Control};
 use crate::time::Nanos;
-use crate::wire::{Ecn, Hops, Segment};
-
-/// A segment to be sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transmit {
-    /// The ends of its subflow.
-    pub four: FourTuple,
-    /// What the IP header says of congestion.
-    pub ecn: Ecn,
-    /// Routers that the packet has to pass.
-    pub via: Hops,
-    /// The segment.
-    pub segment: Segment,
-}
+use crate::wire::{Packet, Segment};
 
 impl Connection {
-    /// The next segment to be sent now, if there is one.
-    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Transmit> {
+    /// The next packet to be sent now, if there is one.
+    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Packet> {
         loop {
             self.advance_close(now);
             self.tune_receive_buffer(now);
             self.schedule(now);
-            let transmit = self.poll_paths(now);
-            if transmit.is_some() {
-                return transmit;
+            // One after the other, from the one on that sent last.
+            let count = self.paths.len();
+            let first = self.next_to_transmit.checked_rem(count).unwrap_or(0);
+            for which in (first..count).chain(0..first) {
+                if let Some(segment) = self.transmit(now, which) {
+                    return Some(self.packet(which, segment));
+                }
             }
             self.reap_closed(now);
             // What a path that is gone leaves behind goes out on the others at once.
@@ -47,25 +37,16 @@ impl Connection {
         None
     }
 
-    fn poll_paths(&mut self, now: Nanos) -> Option<Transmit> {
-        let count = self.paths.len();
-        for step in 0..count {
-            let which = (self.next_to_transmit + step) % count;
-            if let Some(segment) = self.transmit(now, which) {
-                self.next_to_transmit = which;
-                return Some(Transmit {
-                    four: self.paths[which].four,
-                    ecn: self.paths[which].subflow.transmit_ecn(),
-                    via: self.paths[which]
-                        .via
-                        .as_deref()
-                        .cloned()
-                        .unwrap_or_default(),
-                    segment,
-                });
-            }
+    fn packet(&mut self, which: usize, segment: Segment) -> Packet {
+        self.next_to_transmit = which;
+        let path = &self.paths[which];
+        Packet {
+            source: path.four.local.ip(),
+            destination: path.four.remote.ip(),
+            ecn: path.subflow.transmit_ecn(),
+            via: path.via.as_deref().cloned().unwrap_or_default(),
+            segment,
         }
-        None
     }
 
     fn transmit(&mut self, now: Nanos, which: usize) -> Option<Segment> {
@@ -78,9 +59,12 @@ impl Connection {
             session: &mut self.session,
             signals: &mut path.signals,
         };
-        let segment =
-            path.subflow
-                .poll_transmit(now, receive_window, &mut control, &mut options)?;
+        let segment = path
+            .subflow
+            .poll_transmit(now, receive_window, &mut control, &mut options);
+        if segment.is_none() {
+            return segment;
+        }
         // What there was no place for waits for another acknowledgment: this one said other things.
         if path.signals.pending.len() < waiting_signals {
             path.keep_signalling(now);
@@ -90,7 +74,7 @@ impl Connection {
         if owed_mapping && !self.session.owes_infinite_mapping {
             self.reserve_options();
         }
-        Some(segment)
+        segment
     }
 
     /// Asks the scheduler until it has nothing to say.
@@ -177,6 +161,9 @@ impl Connection {
     /// The first data that was given to a path and not acknowledged, as long as the same paths have it.
     pub(super) fn oldest_unacked(&self) -> Option<Range> {
         let start = self.send.acked();
+        if start == self.send.assigned() {
+            return None;
+        }
         let ends = self
             .paths
             .iter()

@@ -404,7 +404,7 @@ impl PathOptions<'_> {
             }
         }
         if let Some(offset) = outgoing.offset
-            && let Some(infinite) = self.signals.infinite
+            && let Some(&infinite) = self.signals.infinite.as_deref()
             && infinite.said_at <= offset
         {
             options.push(self.infinite_mapping(infinite, offset, outgoing.subflow_seq));

@@ -29,7 +29,7 @@ use rand_core::Rng;
 
 use syn_cookies::{Choice, SynCookies};
 
-use crate::connection::{Algorithms, Config, Connection, Event, Transmit, keys};
+use crate::connection::{Algorithms, Config, Connection, Event, keys};
 use crate::payload::Payload;
 use crate::pm::{self, AddressChanges, AddressPair, FourTuple, Role};
 use crate::seq::SeqNr;
@@ -140,9 +140,21 @@ impl From<FourTuple> for Ends {
     }
 }
 
+impl Ends {
+    /// Those of whom a packet is for.
+    fn of_receiver(packet: &Packet) -> Self {
+        Self {
+            remote_port: packet.segment.source_port,
+            local_port: packet.segment.destination_port,
+            remote: packet.source,
+            local: packet.destination,
+        }
+    }
+}
+
 struct Slot {
     connection: Box<Connection>,
-    ends: Vec<FourTuple>,
+    ends: Vec<Ends>,
     /// What stands in `deadlines`: its next timeout, or an instant before it.
     deadline: Option<Nanos>,
     is_awake: bool,
@@ -309,7 +321,7 @@ impl Endpoint {
         self.by_ends.insert(four.into(), id);
         let slot = Slot {
             connection: Box::new(connection),
-            ends: vec![four],
+            ends: vec![four.into()],
             deadline: None,
             is_awake: true,
             accepted_at,
@@ -321,20 +333,19 @@ impl Endpoint {
 
     /// Takes a packet from the network.
     pub fn handle_packet(&mut self, now: Nanos, packet: &Packet) {
+        if let Some(&id) = self.by_ends.get(&Ends::of_receiver(packet)) {
+            self.with(id, |connection, _| connection.handle_packet(now, packet));
+            return;
+        }
+        let segment = &packet.segment;
         let four = FourTuple {
-            local: SocketAddr::new(packet.destination, packet.segment.destination_port),
-            remote: SocketAddr::new(packet.source, packet.segment.source_port),
+            local: SocketAddr::new(packet.destination, segment.destination_port),
+            remote: SocketAddr::new(packet.source, segment.source_port),
         };
-        if let Some(&id) = self.by_ends.get(&four.into()) {
-            self.with(id, |connection, _| {
-                connection.handle_segment(now, four, &packet.segment, packet.ecn);
-            });
-        } else if packet.segment.flags.contains(Flags::SYN)
-            && !packet.segment.flags.contains(Flags::ACK)
-        {
-            self.handle_syn(now, four, &packet.segment);
+        if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
+            self.handle_syn(now, four, segment);
         } else if !self.resume_handshake(now, four, packet) {
-            self.refuse(four, &packet.segment, None);
+            self.refuse(four, segment, None);
         }
     }
 
@@ -421,11 +432,11 @@ impl Endpoint {
             .get_or_insert_with(|| SynCookies::new(self.rng.as_mut()));
         let choice = cookies.choose(now, four, &syn);
         let mut connection = self.answer(now, four, &syn, choice);
-        if let Some(mut transmit) = connection.poll_transmit(now) {
-            if let Some(ours) = &mut transmit.segment.options.timestamps {
+        if let Some(mut packet) = connection.poll_transmit(now) {
+            if let Some(ours) = &mut packet.segment.options.timestamps {
                 ours.value = syn_cookies::timestamp(ours.value, &syn);
             }
-            self.replies.push_back(packet_of(transmit));
+            self.replies.push_back(packet);
         }
     }
 
@@ -454,9 +465,7 @@ impl Endpoint {
         let mut connection = self.answer(now, four, &syn, choice);
         connection.assume_answered(now);
         let id = self.add_half_open(connection, four);
-        self.with(id, |connection, _| {
-            connection.handle_segment(now, four, segment, packet.ecn)
-        });
+        self.with(id, |connection, _| connection.handle_packet(now, packet));
         true
     }
 
@@ -570,8 +579,8 @@ impl Endpoint {
         let Some(slot) = self.connections.remove(&id) else {
             return;
         };
-        for four in &slot.ends {
-            self.by_ends.remove(&Ends::from(*four));
+        for ends in &slot.ends {
+            self.by_ends.remove(ends);
         }
         self.by_token.remove(&slot.connection.local_token());
         if let Some(deadline) = slot.deadline {
@@ -602,9 +611,11 @@ impl Endpoint {
             return Some(reply);
         }
         while let Some(&id) = self.awake.front() {
-            let slot = self.connections.get_mut(&id);
-            if let Some(transmit) = slot.and_then(|slot| slot.connection.poll_transmit(now)) {
-                return Some(packet_of(transmit));
+            if let Some(slot) = self.connections.get_mut(&id) {
+                let packet = slot.connection.poll_transmit(now);
+                if packet.is_some() {
+                    return packet;
+                }
             }
             self.awake.pop_front();
             self.settle(now, id);
@@ -635,9 +646,10 @@ impl Endpoint {
             self.events.push_back((id, event));
         }
         if slot.ends.len() > slot.connection.ends().count() {
-            let is_gone = |four: &mut FourTuple| !slot.connection.ends().any(|end| end == *four);
-            for four in slot.ends.extract_if(.., is_gone) {
-                self.by_ends.remove(&Ends::from(four));
+            let is_gone =
+                |ends: &mut Ends| !slot.connection.ends().any(|it| Ends::from(it) == *ends);
+            for ends in slot.ends.extract_if(.., is_gone) {
+                self.by_ends.remove(&ends);
             }
         }
         let requests: Vec<_> = std::iter::from_fn(|| slot.connection.poll_join()).collect();
@@ -666,7 +678,7 @@ impl Endpoint {
         let is_there = slot.connection.ends().any(|end| end == four);
         if is_there && self.by_ends.insert(four.into(), id).is_none() {
             slot.ends.reserve_exact(1);
-            slot.ends.push(four);
+            slot.ends.push(four.into());
         }
     }
 
@@ -706,16 +718,6 @@ impl fmt::Debug for Endpoint {
             .field("connections", &self.connections.len())
             .field("listeners", &self.listeners.keys())
             .finish_non_exhaustive()
-    }
-}
-
-fn packet_of(transmit: Transmit) -> Packet {
-    Packet {
-        source: transmit.four.local.ip(),
-        destination: transmit.four.remote.ip(),
-        ecn: transmit.ecn,
-        via: transmit.via,
-        segment: transmit.segment,
     }
 }
 

@@ -48,6 +48,10 @@ impl Subflow {
         if segment.ack.is_before(self.una) {
             return;
         }
+        if self.acknowledges_nothing(segment) {
+            self.take_window(segment);
+            return;
+        }
         self.flight.take_newly_lost();
         let usage_before = self.cwnd_usage.is_window_limited(control.window());
         let news = self.take_news(now, segment, arrival);
@@ -67,13 +71,30 @@ impl Subflow {
         self.report_to(control.window_mut());
     }
 
-    fn take_news(&mut self, now: Nanos, segment: &Segment, arrival: &mut Arrival) -> News {
-        let window_before = self.peer_window.bytes;
-        self.peer_window.update(segment, self.una);
-        if self.peer_window.bytes > window_before {
+    /// Whether a segment brings data, and an acknowledgment only because each has one: nothing is in flight, and nothing of the
+    /// past is open. All that follows would look for news and find none, as the timers are off since the last was acknowledged.
+    fn acknowledges_nothing(&self, segment: &Segment) -> bool {
+        segment.ack == self.una
+            && !segment.payload.is_empty()
+            && segment.options.sack.is_empty()
+            && self.flight.is_empty()
+            && self.recovery.is_at_rest()
+            && !self.ecn.is_echo(segment.flags)
+    }
+
+    /// Takes the peer's window; whether it changed.
+    fn take_window(&mut self, segment: &Segment) -> bool {
+        let before = self.peer_window.bytes;
+        let is_changed = self.peer_window.update(segment, self.una);
+        if self.peer_window.bytes > before {
             self.timers.cancel(Timer::Persist);
             self.persist_backoff = 0;
         }
+        is_changed
+    }
+
+    fn take_news(&mut self, now: Nanos, segment: &Segment, arrival: &mut Arrival) -> News {
+        let is_window_changed = self.take_window(segment);
         let has_dsack = self.take_duplicate_report(segment);
         let una_before = self.una;
         let (delivery, evidence) = self.take_delivery(now, segment);
@@ -83,7 +104,7 @@ impl Subflow {
         let is_duplicate = !advanced
             && delivery.bytes == 0
             && !has_dsack
-            && self.peer_window.bytes == window_before
+            && !is_window_changed
             && is_bare(segment);
         let delivered = self.count_delivered(is_duplicate, advanced, delivery.bytes);
         let rate = delivery.newest.and_then(|newest| {
@@ -109,7 +130,7 @@ impl Subflow {
             return false;
         };
         let len = block.end.distance_from(block.start).max(0) as u32;
-        let segments = len.div_ceil(self.segment_bytes()).max(1);
+        let segments = len.div_ceil(self.segment_bytes).max(1);
         let reported = self.counters.spurious_retransmissions + u64::from(segments);
         if reported > self.counters.retransmitted_segments {
             return true;
@@ -180,7 +201,7 @@ impl Subflow {
     /// Bytes that left the network. Without SACK a duplicate tells of one segment (RFC 9937, section 6), and what was told so is
     /// not counted again when it is acknowledged.
     fn count_delivered(&mut self, is_duplicate: bool, advanced: bool, acked: u32) -> u32 {
-        let mss = self.segment_bytes();
+        let mss = self.segment_bytes;
         let duplicates = &mut self.recovery.duplicate_acks;
         if self.has_sack {
             return acked;
@@ -222,7 +243,7 @@ impl Subflow {
             return self.detect_losses_by_time(now);
         }
         if self.has_sack {
-            let mss = self.segment_bytes();
+            let mss = self.segment_bytes;
             return self.flight.sacked_segments() > 0 && self.flight.detect_losses_by_count(mss);
         }
         self.detect_losses_by_duplicates(advanced)

@@ -46,7 +46,7 @@ impl Marks {
 }
 
 /// The least by which the list grows, in records.
-const LEAST_GROWTH: usize = 4;
+const LEAST_GROWTH: usize = 1;
 /// Records that an empty list keeps room for, lest a flight that ends every round trip allocates: 4 kB.
 const KEPT_RECORDS: usize = 128;
 

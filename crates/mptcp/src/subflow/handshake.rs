@@ -96,6 +96,7 @@ impl Subflow {
         }
         let theirs = options.mss.unwrap_or(DEFAULT_MSS).max(MIN_MSS);
         self.mss = self.config.mss_bytes.min(theirs);
+        self.size_segments();
         self.negotiate_ecn(syn.flags);
     }
 
@@ -195,7 +196,7 @@ impl Subflow {
 
     /// The initial window (RFC 6928), or one segment after more than one lost SYN, as in Linux (RFC 5681, section 3.1).
     fn start_window(&mut self, control: &mut Control<'_>) {
-        let mss = self.segment_bytes();
+        let mss = self.segment_bytes;
         let bytes = match self.handshake.transmissions {
             0..=2 => self.config.initial_window.bytes(mss),
             _ => mss,

@@ -225,6 +225,8 @@ pub struct Subflow {
     mss: u16,
     /// Bytes of it that MPTCP options take in data segments.
     reserved: u32,
+    /// Bytes of payload in a full-sized segment, by `mss`, `reserved` and timestamps.
+    segment_bytes: u32,
 
     // What we send.
     iss: SeqNr,
@@ -308,6 +310,7 @@ impl Subflow {
             ecn: EcnState::default(),
             mss: config.mss_bytes,
             reserved: 0,
+            segment_bytes: u32::from(config.mss_bytes).max(1),
             iss,
             una: iss,
             nxt: iss + 1,
@@ -422,13 +425,15 @@ impl Subflow {
     pub fn reserve_options(&mut self, bytes: u32, window: &mut Window) {
         self.rests_with = None;
         self.reserved = bytes.next_multiple_of(4);
-        window.mss_bytes = self.segment_bytes();
+        self.size_segments();
+        window.mss_bytes = self.segment_bytes;
         // A window of one small segment would hold no larger one.
         window.cwnd_bytes = window.cwnd_bytes.max(f64::from(window.mss_bytes));
     }
 
     /// The next segment, if there is one to be sent now. `receive_window_bytes` is what the connection can take beyond what it
     /// has acknowledged; scaling may offer up to 2^shift - 1 bytes more, because rounding does not move the window back.
+    #[inline]
     pub fn poll_transmit(
         &mut self,
         now: Nanos,
@@ -436,21 +441,16 @@ impl Subflow {
         control: &mut Control<'_>,
         options: &mut dyn Options,
     ) -> Option<Segment> {
-        if self
-            .rests_with
-            .is_some_and(|bytes| receive_window_bytes <= bytes)
-        {
+        let rests = |with| receive_window_bytes <= with;
+        if self.rests_with.is_some_and(rests) {
             return None;
         }
-        let segment = self.transmit(&mut Output {
+        self.transmit(&mut Output {
             now,
             available: receive_window_bytes,
             control,
             options,
-        });
-        let rests = segment.is_none() && !self.timers.is_armed(Timer::Pacing);
-        self.rests_with = rests.then_some(receive_window_bytes);
-        segment
+        })
     }
 
     /// The ECN field of the packet for the segment that [`Subflow::poll_transmit`] gave last.
@@ -461,6 +461,11 @@ impl Subflow {
     /// When [`Subflow::handle_timeout`] is to be called, or, if it paces, [`Subflow::poll_transmit`].
     pub fn poll_timeout(&self) -> Option<Nanos> {
         self.timers.next()
+    }
+
+    /// Whether there are bytes in order to be read.
+    pub fn has_readable(&self) -> bool {
+        self.received.as_ref().is_some_and(Reassembly::has_readable)
     }
 
     /// The next bytes in order.
@@ -541,7 +546,7 @@ impl Subflow {
 
     /// The window that it starts with.
     pub fn initial_window(&self) -> Window {
-        let mss = self.segment_bytes();
+        let mss = self.segment_bytes;
         Window::new(mss, self.config.initial_window.bytes(mss))
     }
 
@@ -597,12 +602,12 @@ impl Subflow {
         received.map_or(0, Reassembly::out_of_order_bytes)
     }
 
-    /// Bytes of payload in a full-sized segment.
-    fn segment_bytes(&self) -> u32 {
+    /// Works out how long full-sized segments are, after something changed of which that depends.
+    fn size_segments(&mut self) {
         let timestamps = u32::from(self.timestamps.enabled) * TIMESTAMPS_LEN;
-        u32::from(self.mss)
+        self.segment_bytes = u32::from(self.mss)
             .saturating_sub(timestamps + self.reserved)
-            .max(1)
+            .max(1);
     }
 
     fn is_fin_acked(&self) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::payload::Payload;
+use crate::queue;
 use crate::seq::SeqNr;
 use crate::wire::{SackBlock, SackBlocks};
 
@@ -47,16 +48,23 @@ pub(super) struct Reassembly {
     irs: SeqNr,
     /// RCV.NXT.
     next: SeqNr,
+    /// The number of the peer's FIN, when it came.
+    fin: Option<SeqNr>,
     readable: VecDeque<Payload>,
-    /// Beyond holes: disjoint, in order of their numbers.
+    /// What did not come in order, if there is any: most subflows never have some.
+    disorder: Option<Box<Disorder>>,
+}
+
+/// Data beyond holes, and what is to be reported of it and of duplicates.
+#[derive(Clone, Debug, Default)]
+struct Disorder {
+    /// Disjoint, in order of their numbers.
     pieces: VecDeque<Piece>,
     piece_bytes: u32,
     /// Blocks to report, the latest first.
     blocks: SackBlocks,
     /// A duplicate to report.
     duplicate: Option<SackBlock>,
-    /// The number of the peer's FIN, when it came.
-    fin: Option<SeqNr>,
 }
 
 impl Reassembly {
@@ -64,12 +72,9 @@ impl Reassembly {
         Self {
             irs,
             next: irs + 1,
-            readable: VecDeque::with_capacity(1),
-            pieces: VecDeque::new(),
-            piece_bytes: 0,
-            blocks: SackBlocks::new(),
-            duplicate: None,
             fin: None,
+            readable: VecDeque::new(),
+            disorder: None,
         }
     }
 
@@ -82,7 +87,7 @@ impl Reassembly {
     }
 
     pub fn out_of_order_bytes(&self) -> u32 {
-        self.piece_bytes
+        self.disorder.as_ref().map_or(0, |it| it.piece_bytes)
     }
 
     pub fn has_readable(&self) -> bool {
@@ -91,7 +96,7 @@ impl Reassembly {
 
     /// Whether an acknowledgment has blocks to report.
     pub fn has_blocks(&self) -> bool {
-        self.duplicate.is_some() || !self.blocks.is_empty()
+        self.disorder.as_ref().is_some_and(|it| it.has_blocks())
     }
 
     /// The next bytes in order.
@@ -109,15 +114,22 @@ impl Reassembly {
         if piece.payload.is_empty() {
             return Placed::Nowhere;
         }
-        if piece.seq == self.next && self.pieces.is_empty() {
-            self.append(piece);
-            return Placed::InOrder;
+        let is_next = piece.seq == self.next;
+        match &mut self.disorder {
+            Some(disorder) if is_next && !disorder.pieces.is_empty() => {
+                disorder.place(piece);
+                self.close_hole();
+                Placed::InHole
+            }
+            _ if is_next => {
+                self.append(piece);
+                Placed::InOrder
+            }
+            disorder => {
+                let window = edge.distance_from(self.next).max(0) as usize;
+                disorder.get_or_insert_default().keep(piece, window)
+            }
         }
-        if piece.seq == self.next {
-            self.fill(piece);
-            return Placed::InHole;
-        }
-        self.keep(piece, edge)
     }
 
     fn cut_to_window(&mut self, piece: &mut Piece, edge: SeqNr) {
@@ -129,35 +141,91 @@ impl Reassembly {
         let old = self.next.distance_from(piece.seq).max(0) as u32;
         if old > 0 && !piece.payload.is_empty() {
             let old = old.min(piece.payload.len());
-            self.note_duplicate(piece.seq, piece.seq + old);
+            let disorder = self.disorder.get_or_insert_default();
+            disorder.note_duplicate(piece.seq, piece.seq + old);
             piece.cut_front(old);
         }
     }
 
     fn append(&mut self, piece: Piece) {
         self.next = piece.end();
-        self.readable.push_back(piece.payload);
+        queue::push(&mut self.readable, piece.payload);
     }
 
-    /// Data in order meets pieces that were waiting.
-    fn fill(&mut self, piece: Piece) {
-        self.place(piece);
-        while self
-            .pieces
-            .front()
-            .is_some_and(|first| first.seq == self.next)
-        {
-            let first = self.pieces.pop_front().expect("the first");
-            self.piece_bytes -= first.payload.len();
+    /// Pieces that were waiting are in order now.
+    fn close_hole(&mut self) {
+        while let Some(first) = self.take_piece_at(self.next) {
             self.append(first);
         }
-        let next = self.next;
-        self.blocks.retain(|block| block.end.is_after(next));
+        if let Some(disorder) = &mut self.disorder {
+            let next = self.next;
+            disorder.blocks.retain(|block| block.end.is_after(next));
+        }
+        self.forget_disorder();
     }
 
-    fn keep(&mut self, piece: Piece, edge: SeqNr) -> Placed {
-        let window = edge.distance_from(self.next).max(0) as usize;
-        if self.pieces.len() >= MIN_PIECES + window / WINDOW_BYTES_PER_PIECE {
+    /// The first piece, if it has that number.
+    fn take_piece_at(&mut self, seq: SeqNr) -> Option<Piece> {
+        let disorder = self.disorder.as_mut()?;
+        if disorder.pieces.front()?.seq != seq {
+            return None;
+        }
+        let first = disorder.pieces.pop_front()?;
+        disorder.piece_bytes -= first.payload.len();
+        Some(first)
+    }
+
+    /// Gives back the memory once all is in order again, and reported.
+    fn forget_disorder(&mut self) {
+        self.disorder
+            .take_if(|it| it.pieces.is_empty() && !it.has_blocks());
+    }
+
+    /// A segment that lies wholly before the window: a duplicate, too.
+    pub fn note_old(&mut self, start: SeqNr, end: SeqNr) {
+        if end.is_after(start) && end.is_at_or_before(self.next) {
+            let disorder = self.disorder.get_or_insert_default();
+            disorder.note_duplicate(start, end);
+        }
+    }
+
+    /// Blocks for an acknowledgment, at most `limit`; the duplicate is reported once.
+    pub fn take_blocks(&mut self, limit: usize) -> SackBlocks {
+        let Some(disorder) = &mut self.disorder else {
+            return SackBlocks::new();
+        };
+        let duplicate = disorder.duplicate.take();
+        let all = duplicate.into_iter().chain(disorder.blocks.iter().copied());
+        let blocks = all.take(limit.min(SackBlocks::new().capacity())).collect();
+        self.forget_disorder();
+        blocks
+    }
+
+    /// The peer's FIN has that number.
+    pub fn fin_received(&mut self, seq: SeqNr) {
+        if self.fin.is_none() && seq.is_at_or_after(self.next) {
+            self.fin = Some(seq);
+        }
+    }
+
+    /// Goes beyond the FIN if all data before it is there; whether it did.
+    pub fn take_fin(&mut self) -> bool {
+        let is_next = self.fin == Some(self.next);
+        if is_next {
+            self.next += 1;
+        }
+        is_next
+    }
+}
+
+impl Disorder {
+    fn has_blocks(&self) -> bool {
+        self.duplicate.is_some() || !self.blocks.is_empty()
+    }
+
+    /// Takes a piece that lies beyond a hole, within a window of so many bytes.
+    fn keep(&mut self, piece: Piece, window_bytes: usize) -> Placed {
+        if self.pieces.len() >= MIN_PIECES + window_bytes / WINDOW_BYTES_PER_PIECE {
             return Placed::Nowhere;
         }
         let block = SackBlock {
@@ -217,13 +285,6 @@ impl Reassembly {
         self.duplicate.get_or_insert(SackBlock { start, end });
     }
 
-    /// A segment that lies wholly before the window: a duplicate, too.
-    pub fn note_old(&mut self, start: SeqNr, end: SeqNr) {
-        if end.is_after(start) && end.is_at_or_before(self.next) {
-            self.note_duplicate(start, end);
-        }
-    }
-
     /// The block with the latest data comes first; those that it touches become part of it (RFC 2018, section 4).
     fn report(&mut self, mut block: SackBlock) {
         self.blocks.retain(|other| {
@@ -239,28 +300,5 @@ impl Reassembly {
             self.blocks.pop();
         }
         self.blocks.insert(0, block);
-    }
-
-    /// Blocks for an acknowledgment, at most `limit`; the duplicate is reported once.
-    pub fn take_blocks(&mut self, limit: usize) -> SackBlocks {
-        let duplicate = self.duplicate.take();
-        let all = duplicate.into_iter().chain(self.blocks.iter().copied());
-        all.take(limit.min(SackBlocks::new().capacity())).collect()
-    }
-
-    /// The peer's FIN has that number.
-    pub fn fin_received(&mut self, seq: SeqNr) {
-        if self.fin.is_none() && seq.is_at_or_after(self.next) {
-            self.fin = Some(seq);
-        }
-    }
-
-    /// Goes beyond the FIN if all data before it is there; whether it did.
-    pub fn take_fin(&mut self) -> bool {
-        let is_next = self.fin == Some(self.next);
-        if is_next {
-            self.next += 1;
-        }
-        is_next
     }
 }

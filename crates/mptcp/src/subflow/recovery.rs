@@ -66,6 +66,14 @@ impl Recovery {
         }
     }
 
+    /// Whether no acknowledgment can change anything but by what it delivers.
+    pub fn is_at_rest(&self) -> bool {
+        self.phase == Phase::Open
+            && self.frto == Frto::Off
+            && self.undo.is_none()
+            && self.probe.is_none()
+    }
+
     /// Whether PRR sets the window.
     pub fn is_reducing(&self) -> bool {
         matches!(self.phase, Phase::Reduction | Phase::FastRecovery)
@@ -139,7 +147,7 @@ impl Subflow {
         let left = self
             .recovery
             .duplicate_acks
-            .saturating_mul(self.segment_bytes());
+            .saturating_mul(self.segment_bytes);
         self.flight.in_flight_bytes().saturating_sub(left)
     }
 

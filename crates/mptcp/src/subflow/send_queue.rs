@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Chunk;
+use crate::queue;
 use crate::sched::Range;
 
 /// Chunks in the order in which they are to be sent.
@@ -18,7 +19,7 @@ impl SendQueue {
             return;
         }
         self.bytes += chunk.payload.len();
-        self.chunks.push_back(chunk);
+        queue::push(&mut self.chunks, chunk);
     }
 
     pub fn bytes(&self) -> u32 {
@@ -50,6 +51,9 @@ impl SendQueue {
 
     /// How long the next segment can be, up to `limit` bytes: chunks that continue each other count as one.
     pub fn next_len(&self, limit: u32) -> u32 {
+        if self.bytes == 0 {
+            return 0;
+        }
         let mut len = 0;
         let mut end = None;
         for chunk in &self.chunks {

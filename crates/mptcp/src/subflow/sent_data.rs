@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use super::Chunk;
+use crate::queue;
 use crate::seq::SeqNr;
 
 /// All of them, in the order of their sequence numbers. What was sent piece after piece of one stretch of the stream is one run,
@@ -41,7 +42,7 @@ impl SentData {
         let continues = self.0.back_mut().is_some_and(|last| last.extend(chunk));
         if !continues && !chunk.payload.is_empty() {
             let chunk = chunk.clone();
-            self.0.push_back(Run { seq, chunk });
+            queue::push(&mut self.0, Run { seq, chunk });
         }
     }
 

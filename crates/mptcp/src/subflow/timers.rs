@@ -1,6 +1,6 @@
 //! The timers of a subflow: an array of deadlines.
 
-use crate::time::Nanos;
+use crate::time::{NEVER, Nanos};
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +36,7 @@ impl Timer {
     ];
 }
 
-/// The deadline of a timer that is not armed.
-const NEVER: Nanos = Nanos::MAX;
-
-/// Deadlines, by [`Timer`].
+/// Deadlines, by [`Timer`]; that of one that is not armed is [`NEVER`].
 #[derive(Clone, Debug)]
 pub(super) struct Timers([Nanos; Timer::ALL.len()]);
 

@@ -23,7 +23,7 @@ pub(super) struct Output<'a, 'b> {
     pub options: &'a mut dyn Options,
 }
 
-/// A segment before it has its header.
+/// A segment before it has its header: what there is to decide. The rest follows from the state, and is filled in last.
 struct Draft {
     kind: SegmentKind,
     seq: SeqNr,
@@ -58,34 +58,41 @@ enum Sendable {
 
 impl Subflow {
     pub(super) fn transmit(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
+        let draft = self.draft(output);
+        let rests = draft.is_none() && !self.timers.is_armed(Timer::Pacing);
+        self.rests_with = rests.then_some(output.available);
+        Some(self.finish(draft?, output))
+    }
+
+    /// What is sent next, if anything is; it counts as sent.
+    fn draft(&mut self, output: &mut Output<'_, '_>) -> Option<Draft> {
         if std::mem::take(&mut self.reset_due) {
-            return Some(self.send_reset(output));
+            return Some(self.draft_reset());
         }
         if let Some(seq) = self.reset_reply.take() {
-            return Some(self.send_reset_reply(seq, output));
+            return Some(draft_reset_reply(seq));
         }
         match self.state {
             State::Closed => None,
             State::SynSent | State::SynReceived if self.handshake.is_due => {
-                Some(self.send_syn(output))
+                Some(self.draft_syn(output.now))
             }
             State::SynSent => None,
             _ => self.transmit_synchronized(output),
         }
     }
 
-    fn transmit_synchronized(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
+    fn transmit_synchronized(&mut self, output: &mut Output<'_, '_>) -> Option<Draft> {
         if self.acks.due == Due::Alone || (self.acks.due == Due::Now && self.has_blocks()) {
-            return Some(self.send_ack_at(self.ack_seq(), output));
+            return Some(self.draft_ack(self.ack_seq()));
         }
         if std::mem::take(&mut self.probe_due) {
-            return Some(self.send_ack_at(self.una - 1, output));
+            return Some(self.draft_ack(self.una - 1));
         }
-        if let Some(segment) = self.transmit_data(output) {
-            return Some(segment);
-        }
-        let is_due = self.acks.due == Due::Now || self.is_window_update_due(output.available);
-        is_due.then(|| self.send_ack_at(self.ack_seq(), output))
+        self.transmit_data(output).or_else(|| {
+            let is_due = self.acks.due == Due::Now || self.is_window_update_due(output.available);
+            is_due.then(|| self.draft_ack(self.ack_seq()))
+        })
     }
 
     /// Whether there is something to report out of order.
@@ -94,7 +101,7 @@ impl Subflow {
     }
 
     fn is_window_update_due(&self, available: u64) -> bool {
-        let mss = self.segment_bytes();
+        let mss = self.segment_bytes;
         let is_open = matches!(
             self.state,
             State::Established | State::FinWait1 | State::FinWait2
@@ -104,31 +111,26 @@ impl Subflow {
     }
 
     /// Data, FIN, and what repeats them.
-    fn transmit_data(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
+    fn transmit_data(&mut self, output: &mut Output<'_, '_>) -> Option<Draft> {
         if matches!(
             self.state,
             State::SynReceived | State::FinWait2 | State::TimeWait
         ) {
             return None;
         }
-        let segment = self
-            .transmit_unbidden(output)
-            .or_else(|| self.transmit_within_window(output));
-        if segment.is_some() {
-            self.report_to(output.control.window_mut());
-        }
-        segment
+        self.transmit_unbidden(output)
+            .or_else(|| self.transmit_within_window(output))
     }
 
     /// What a timer asked for goes whatever the windows say.
-    fn transmit_unbidden(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
+    fn transmit_unbidden(&mut self, output: &mut Output<'_, '_>) -> Option<Draft> {
         if std::mem::take(&mut self.forced_retransmission) && !self.flight.is_empty() {
             return Some(self.retransmit(0, output));
         }
         if !std::mem::take(&mut self.loss_probe_due) {
             return None;
         }
-        let (segment, is_retransmission) = match self.sendable() {
+        let (draft, is_retransmission) = match self.sendable() {
             Sendable::Segment(len, fin) => (self.send_new(len, fin, output), false),
             _ => (
                 self.retransmit(self.flight.last_unreported()?, output),
@@ -140,10 +142,10 @@ impl Subflow {
             is_retransmission,
         });
         self.timers.cancel(Timer::LossProbe);
-        Some(segment)
+        Some(draft)
     }
 
-    fn transmit_within_window(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
+    fn transmit_within_window(&mut self, output: &mut Output<'_, '_>) -> Option<Draft> {
         let now = output.now;
         self.pacing.set_rate(output.control.pacing_rate(now));
         if let Some(at) = self.pacing.blocked_until(now) {
@@ -152,10 +154,10 @@ impl Subflow {
         }
         self.timers.cancel(Timer::Pacing);
         if self.recovery.frto == Frto::NewData {
-            let segment = self.transmit_in_place_of_lost(output);
+            let draft = self.transmit_in_place_of_lost(output);
             // Without new data, or the window for it, it is a timeout like others.
-            if segment.is_some() || self.nxt.is_after(self.recovery.point) {
-                return segment;
+            if draft.is_some() || self.nxt.is_after(self.recovery.point) {
+                return draft;
             }
             self.recovery.frto = Frto::Off;
         }
@@ -180,22 +182,17 @@ impl Subflow {
     }
 
     /// Step 2b of RFC 5682.
-    fn transmit_in_place_of_lost(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
+    fn transmit_in_place_of_lost(&mut self, output: &mut Output<'_, '_>) -> Option<Draft> {
         let sent = self.nxt.distance_from(self.recovery.point) as u32;
         match self.sendable() {
-            Sendable::Segment(len, fin) if sent < NEW_SEGMENTS * self.segment_bytes() => {
+            Sendable::Segment(len, fin) if sent < NEW_SEGMENTS * self.segment_bytes => {
                 self.transmit_new(len, fin, output)
             }
             _ => None,
         }
     }
 
-    fn transmit_new(
-        &mut self,
-        len: u32,
-        fin: bool,
-        output: &mut Output<'_, '_>,
-    ) -> Option<Segment> {
+    fn transmit_new(&mut self, len: u32, fin: bool, output: &mut Output<'_, '_>) -> Option<Draft> {
         self.restart_after_idle(output.now, output.control);
         let has_room = self.has_room(len, output.control);
         // The last FIN does not wait for the congestion window.
@@ -204,10 +201,10 @@ impl Subflow {
             return None;
         }
         self.sends_what_fits = false;
-        let segment = self.send_new(len, fin, output);
-        let is_limited = !self.has_room(self.segment_bytes(), output.control);
+        let draft = self.send_new(len, fin, output);
+        let is_limited = !self.has_room(self.segment_bytes, output.control);
         self.note_cwnd_usage(is_limited, output);
-        Some(segment)
+        Some(draft)
     }
 
     fn note_cwnd_usage(&mut self, is_limited: bool, output: &mut Output<'_, '_>) {
@@ -249,7 +246,7 @@ impl Subflow {
     /// What the peer's window lets go, without sending silly segments (RFC 9293, section 3.8.6.2.1): a full-sized one, all there
     /// is, half the largest window, or what fits when the persist timer has expired.
     fn sendable(&self) -> Sendable {
-        let mss = self.segment_bytes();
+        let mss = self.segment_bytes;
         let usable = self.usable_window();
         let next = self.queue.next_len(mss);
         if next == 0 {
@@ -275,7 +272,7 @@ impl Subflow {
 
     /// Nagle's algorithm (RFC 9293, section 3.7.4). What another mapping follows cannot grow.
     fn waits_for_more(&self, next_bytes: u32) -> bool {
-        let can_grow = next_bytes == self.queue.bytes() && next_bytes < self.segment_bytes();
+        let can_grow = next_bytes == self.queue.bytes() && next_bytes < self.segment_bytes;
         self.config.nagle && can_grow && self.fin == Fin::None && !self.flight.is_empty()
     }
 
@@ -288,7 +285,7 @@ impl Subflow {
     }
 
     fn note_application_limited(&mut self, control: &Control<'_>) {
-        if self.has_room(self.segment_bytes(), control) {
+        if self.has_room(self.segment_bytes, control) {
             self.deliveries.application_limited(self.pipe_bytes());
         }
     }
@@ -316,7 +313,7 @@ impl Subflow {
         window.cwnd_bytes = (cwnd * 0.5f64.powi(times)).max(initial.min(cwnd));
     }
 
-    fn send_new(&mut self, len: u32, fin: bool, output: &mut Output<'_, '_>) -> Segment {
+    fn send_new(&mut self, len: u32, fin: bool, output: &mut Output<'_, '_>) -> Draft {
         let chunk = match len {
             0 => Chunk::default(),
             _ => self.queue.take(len),
@@ -330,9 +327,9 @@ impl Subflow {
             self.fin_sent();
         }
         self.timers.cancel(Timer::Persist);
-        let segment = self.send_record(index, chunk, false, output);
+        let draft = self.send_record(index, chunk, false, output);
         self.arm_loss_probe(output.now);
-        segment
+        draft
     }
 
     fn fin_sent(&mut self) {
@@ -343,7 +340,7 @@ impl Subflow {
         };
     }
 
-    fn retransmit(&mut self, index: usize, output: &mut Output<'_, '_>) -> Segment {
+    fn retransmit(&mut self, index: usize, output: &mut Output<'_, '_>) -> Draft {
         let sent = self.deliveries.sent(output.now, false);
         self.flight.retransmitted(output.now, index, sent);
         let record = self.flight.record(index);
@@ -361,7 +358,7 @@ impl Subflow {
         chunk: Chunk,
         is_retransmission: bool,
         output: &mut Output<'_, '_>,
-    ) -> Segment {
+    ) -> Draft {
         let record = self.flight.record(index);
         let (seq, fin) = (record.seq, record.has_fin());
         let len = chunk.payload.len();
@@ -377,9 +374,8 @@ impl Subflow {
             payload: chunk.payload,
             is_retransmission,
         };
-        let segment = self.finish(draft, output);
         self.account(output, len, fin);
-        segment
+        draft
     }
 
     fn data_flags(&mut self, len: u32, fin: bool, is_retransmission: bool) -> Flags {
@@ -414,28 +410,17 @@ impl Subflow {
             .max(self.una)
     }
 
-    fn send_ack_at(&mut self, seq: SeqNr, output: &mut Output<'_, '_>) -> Segment {
+    fn draft_ack(&mut self, seq: SeqNr) -> Draft {
         let flags = Flags::ACK | self.ecn.mark(false);
-        self.finish(Draft::without_data(SegmentKind::Ack, seq, flags), output)
+        Draft::without_data(SegmentKind::Ack, seq, flags)
     }
 
-    fn send_reset(&mut self, output: &mut Output<'_, '_>) -> Segment {
+    fn draft_reset(&self) -> Draft {
         let flags = Flags::RST | Flags::ACK;
-        self.finish(
-            Draft::without_data(SegmentKind::Reset, self.nxt, flags),
-            output,
-        )
+        Draft::without_data(SegmentKind::Reset, self.nxt, flags)
     }
 
-    /// An acknowledgment of what was never sent, in the handshake (RFC 9293, section 3.10.7.3).
-    fn send_reset_reply(&mut self, seq: SeqNr, output: &mut Output<'_, '_>) -> Segment {
-        self.finish(
-            Draft::without_data(SegmentKind::Reset, seq, Flags::RST),
-            output,
-        )
-    }
-
-    fn send_syn(&mut self, output: &mut Output<'_, '_>) -> Segment {
+    fn draft_syn(&mut self, now: Nanos) -> Draft {
         let is_answer = self.state == State::SynReceived;
         let (kind, mut flags) = match is_answer {
             true => (SegmentKind::SynAck, Flags::SYN | Flags::ACK),
@@ -444,12 +429,12 @@ impl Subflow {
         flags |= self.syn_ecn_flags(is_answer);
         self.handshake.is_due = false;
         self.handshake.transmissions += 1;
-        self.handshake.sent_at = output.now;
-        let at = output.now + self.handshake.timeout(&self.config);
+        self.handshake.sent_at = now;
+        let at = now + self.handshake.timeout(&self.config);
         self.timers.arm(Timer::Retransmission, at);
         let mut draft = Draft::without_data(kind, self.iss, flags);
         draft.is_retransmission = self.handshake.transmissions > 1;
-        self.finish(draft, output)
+        draft
     }
 
     /// A segment with its header and options.
@@ -530,7 +515,7 @@ impl Subflow {
     }
 
     fn window_field(&mut self, is_syn: bool, available: u64) -> u16 {
-        let mss = self.segment_bytes();
+        let mss = self.segment_bytes;
         let next = self.received.as_ref().map(|received| received.next());
         match next {
             Some(next) if !is_syn => self.receive_window.field(next, available, mss),
@@ -547,6 +532,11 @@ impl Subflow {
             self.timestamps.last_ack_sent = ack;
         }
     }
+}
+
+/// Answers an acknowledgment of what was never sent, in the handshake (RFC 9293, section 3.10.7.3).
+fn draft_reset_reply(seq: SeqNr) -> Draft {
+    Draft::without_data(SegmentKind::Reset, seq, Flags::RST)
 }
 
 /// The threshold remembers three quarters of a window that decays (`tcp_current_ssthresh`).

@@ -168,7 +168,9 @@ impl<'a> Ipv4View<'a> {
     pub fn is_checksum_right(&self) -> bool {
         let mut sum = Sum::new();
         sum.add_bytes(self.header);
-        sum.add_bytes(self.options);
+        if !self.options.is_empty() {
+            sum.add_bytes(self.options);
+        }
         sum.is_right()
     }
 

@@ -142,14 +142,18 @@ impl Segment {
         destination: IpAddr,
         to: &mut Vec<u8>,
     ) {
-        let start = to.len();
-        to.extend_from_slice(&self.header(options.len()));
-        to.extend_from_slice(options);
-        self.payload.append_to(to);
-        let segment = &mut to[start..];
-        let mut sum = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, segment.len());
-        sum.add_bytes(segment);
-        segment[16..18].copy_from_slice(&sum.checksum().to_be_bytes());
+        let checksum_at = to.len() + 16;
+        let len = self.len_with(options);
+        let mut sum = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, len);
+        // All is summed where it stands: what was just written is slow to be read again.
+        let mut put = |bytes: &[u8]| {
+            sum.add_bytes(bytes);
+            to.extend_from_slice(bytes);
+        };
+        put(&self.header(options.len()));
+        put(options);
+        self.payload.for_each_chunk(put);
+        to[checksum_at..checksum_at + 2].copy_from_slice(&sum.checksum().to_be_bytes());
     }
 
     /// The fixed part of the header, its checksum zero.

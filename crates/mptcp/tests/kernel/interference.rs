@@ -94,12 +94,14 @@ fn options_stripped_from_the_third_packet() {
     }
 }
 
-/// Takes all options away from that path once so many packets with data have passed it.
+/// Takes all options away from that path once so many packets with data have passed it from each end.
 fn strip_in_mid_stream(path: usize) -> Middlebox {
-    let mut passed = 0;
+    let mut passed = [0; 2];
     rewrite(move |place, packet| {
-        passed += usize::from(place.path == path && !packet.segment.payload.is_empty());
-        if place.path == path && passed > HEALTHY_PACKETS {
+        let is_data = !packet.segment.payload.is_empty();
+        let is_kernels = usize::from(place.from == End::Kernel as usize);
+        passed[is_kernels] += usize::from(place.path == path && is_data);
+        if place.path == path && passed.iter().all(|count| *count > HEALTHY_PACKETS) {
             packet.segment.options.mptcp = MptcpOptions::default();
         }
     })

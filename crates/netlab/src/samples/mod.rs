@@ -11,7 +11,7 @@ use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
 use thiserror::Error;
 
-pub use parquet_file::write_parquet;
+pub use parquet_file::{Values, write_columns, write_parquet};
 pub use reader::{Column, Table, read_table};
 pub use tables::{SampleTable, Unit, UnitTable};
 

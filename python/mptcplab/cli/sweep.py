@@ -1,0 +1,143 @@
+"""``mptcplab sweep``: all combinations of some values."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mptcplab.cli.options import As_json, Fresh, Jobs, On, Out, Repeat, Seed, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Executor
+
+    from mptcplab.results import Bundle
+    from mptcplab.runner import Job
+    from mptcplab.sweep import Outcome
+
+EXAMPLE = (
+    "Example: mptcplab sweep examples/second-path.yaml --set links.lte.delay=10ms,40ms,160ms "
+    "--set flows.file.transport=tcp,mptcp --find crossover:flows.file.fct_s --repeat 6"
+)
+TABLE, PAGE = "runs.parquet", "sweep.html"
+#: What is drawn and listed unless something else is asked for.
+USUAL_METRIC = "run.goodput_bps"
+#: A longer table is on the page only.
+MOST_ROWS = 40
+
+
+def command(
+    spec: Annotated[str, typer.Argument(help="A .yaml file, or a name or prefix from `mptcplab list`.")],
+    on: On = "sim",
+    settings: Settings = None,
+    seed: Seed = 1,
+    repeat: Repeat = 1,
+    out: Out = Path("results"),
+    jobs: Jobs = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="Run on the workers of a Dask scheduler.", metavar="tcp://HOST:PORT")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help=f"What is drawn and listed; default that of --find, else {USUAL_METRIC}.")
+    ] = None,
+    find: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The best combination, or where two arms cross; may be given again.",
+            metavar="max|min|crossover:METRIC",
+        ),
+    ] = None,
+    fresh: Fresh = False,
+    as_json: As_json = False,
+) -> None:
+    """Run all combinations of values: --set KEY=V1,V2.
+
+    In --out only what is not done. Writes a table, figures and a page.
+    """
+    from mptcplab.cli.specs import overrides
+    from mptcplab.errors import UsageError
+    from mptcplab.sweep import Find, Outcome, combinations_of, crossing_axis
+
+    finds = [Find.parse(text) for text in find or []]
+    shown = metric or (finds[0].metric if finds else USUAL_METRIC)
+    if cluster is not None and jobs is not None:
+        raise UsageError("--jobs: a cluster has as many runs at a time as its workers have threads")
+    metrics = dict.fromkeys([shown, *(one.metric for one in finds)])
+    swept = combinations_of(spec, overrides(settings), on, list(metrics))
+    if any(one.kind == "crossover" for one in finds):
+        crossing_axis(swept.factors)
+
+    from mptcplab.runner import plan
+
+    experiments = [combination.experiment for combination in swept.combinations]
+    work = plan(experiments, on, seed=seed, repeat=repeat, out=out, fresh=fresh)
+    directory = out.joinpath(swept.name, f"sweep-{on}-{swept.digest[:8]}")
+    bundles = _carried_out(work, directory, jobs, cluster)
+
+    from mptcplab.cli.output import print_json
+
+    outcome = Outcome.of(swept, bundles, shown, finds, seed)
+    files = _write(outcome, directory, out)
+    if as_json:
+        print_json(outcome.document() | files)
+    else:
+        _show(outcome, bundles, files, reused=sum(job.done is not None for job in work))
+    if any(bundle.status != "done" for bundle in bundles):
+        raise typer.Exit(4)
+
+
+def _carried_out(work: Sequence[Job], directory: Path, jobs: int | None, cluster: str | None) -> list[Bundle]:
+    """The bundles of all runs, in the order of the work."""
+    from mptcplab.backends import backend
+    from mptcplab.cli.progress import progress
+    from mptcplab.errors import UsageError
+    from mptcplab.results import held
+    from mptcplab.runner import usual_workers
+    from mptcplab.sweep import carry_out, processes
+    from mptcplab.sweep import cluster as cluster_of
+
+    open_jobs = [job for job in work if job.done is None]
+    if cluster is not None and any(backend(job.backend).in_real_time for job in work):
+        raise UsageError("--cluster: runs in real time go one at a time, each would disturb the others; leave it out")
+    pool: AbstractContextManager[Executor]
+    pool = processes(min(jobs or usual_workers(work), len(open_jobs) or 1)) if cluster is None else cluster_of(cluster)
+    with pool as executor, held(directory), progress(open_jobs) as observer:
+        return carry_out(work, executor, observer)
+
+
+def _write(outcome: Outcome, directory: Path, out: Path) -> dict[str, Any]:
+    """Write table, figures and page; their paths."""
+    from mptcplab.cli.output import write_text
+    from mptcplab.plots import export, sweep_drawings
+    from mptcplab.report import sweep_page
+    from mptcplab.sweep import write_table
+
+    drawings = sweep_drawings(outcome)
+    write_table(directory / TABLE, outcome, out)
+    figures = export(drawings, directory)
+    write_text(directory / PAGE, sweep_page(outcome, drawings, TABLE))
+    return {"table": str(directory / TABLE), "page": str(directory / PAGE), "figures": [str(path) for path in figures]}
+
+
+def _show(outcome: Outcome, bundles: Sequence[Bundle], files: dict[str, Any], *, reused: int) -> None:
+    from rich.markup import escape
+
+    from mptcplab.cli.outcome import print_not_done, print_substitutions
+    from mptcplab.cli.output import print_line, print_remark, print_table
+    from mptcplab.report import findings, medians_of
+
+    medians = medians_of(outcome)
+    rows = [[escape(cell) for cell in row] for row in medians.rows]
+    print_table(medians.heads, rows[:MOST_ROWS], right=medians.numeric)
+    if len(rows) > MOST_ROWS:
+        print_remark(f"and {len(rows) - MOST_ROWS} more, which are on the page")
+    print_substitutions(bundles)
+    print_not_done(bundles)
+    for line in findings(outcome):
+        print_line(line)
+    if reused:
+        print_remark(f"done already: {reused} of {len(bundles)} (--fresh runs all again)")
+    print_remark(f"wrote {files['table']}, {files['page']} and {len(files['figures'])} figures")

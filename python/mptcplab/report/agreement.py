@@ -1,0 +1,64 @@
+"""Tables of how far back-ends agree."""
+
+from __future__ import annotations
+
+from mptcplab.report.page import Grid
+from mptcplab.report.quantities import MISSING, quantity
+from mptcplab.results import METRICS
+from mptcplab.results.entities import Json
+
+
+def metrics_grid(agreement: Json) -> Grid:
+    """Means of metrics side by side, their ratio, its interval beside that of the reference alone, the verdict."""
+    reference = agreement["reference"]
+    heads = ["flow", "metric", "back-end", "n", "mean", f"{reference} n", f"{reference} mean"]
+    heads += ["ratio", "90 % interval", f"{reference} against itself", "verdict"]
+    several = _several(agreement["metrics"])
+    rows = []
+    for entry in agreement["metrics"]:
+        unit = METRICS["flow", entry["metric"]].unit
+        measured = [str(entry["n"]), quantity(entry["mean"], unit)]
+        measured += [str(entry["reference_n"]), quantity(entry["reference_mean"], unit)]
+        ratios = [f"{entry['ratio']:.3f}", _interval(entry["ci90"], 1, 3), _interval(entry["self_ci90"], 1, 3)]
+        rows.append([_flow(entry, several), entry["metric"], entry["backend"], *measured, *ratios, _verdict(entry)])
+    return Grid(heads, rows, frozenset(range(3, 10)))
+
+
+def shares_grid(agreement: Json) -> Grid:
+    """Shares of links side by side, in percent, their difference in points, and as above."""
+    reference = agreement["reference"]
+    heads = ["flow", "link", "back-end", "share", f"{reference} share"]
+    heads += ["points", "90 % interval", f"{reference} against itself", "verdict"]
+    several = _several(agreement["shares"])
+    rows = []
+    for entry in agreement["shares"]:
+        shares = [f"{100 * entry['mean']:.1f} %", f"{100 * entry['reference_mean']:.1f} %"]
+        points = [
+            f"{100 * entry['difference']:+.1f}",
+            _interval(entry["ci90"], 100, 1),
+            _interval(entry["self_ci90"], 100, 1),
+        ]
+        rows.append([_flow(entry, several), entry["link"], entry["backend"], *shares, *points, _verdict(entry)])
+    return Grid(heads, rows, frozenset(range(3, 8)))
+
+
+def _several(entries: list[Json]) -> bool:
+    return len({entry["experiment"] for entry in entries}) > 1
+
+
+def _flow(entry: Json, several: bool) -> str:
+    return f"{entry['experiment']}: {entry['flow']}" if several else str(entry["flow"])
+
+
+def _interval(ends: list[float] | None, factor: float, digits: int) -> str:
+    if ends is None:
+        return MISSING
+    low, high = (factor * end for end in ends)
+    return f"{low:.{digits}f} to {high:.{digits}f}"
+
+
+def _verdict(entry: Json) -> str:
+    """The verdict, with why there is none or how far it can be trusted."""
+    if entry["why"] is not None:
+        return f"{entry['verdict']}: {entry['why']}"
+    return f"{entry['verdict']}, provisional" if entry["provisional"] else str(entry["verdict"])

@@ -1,0 +1,23 @@
+"""Sweeps: all combinations of some factors, run on many processes or a cluster; a table, and what is looked for."""
+
+from mptcplab.sweep.combinations import Combination, Sweep, combinations_of, in_words
+from mptcplab.sweep.factors import Factor
+from mptcplab.sweep.finds import Find, crossing_axis
+from mptcplab.sweep.outcome import Outcome
+from mptcplab.sweep.table import write_table
+from mptcplab.sweep.workers import carry_out, cluster, processes
+
+__all__ = [
+    "Combination",
+    "Factor",
+    "Find",
+    "Outcome",
+    "Sweep",
+    "carry_out",
+    "cluster",
+    "combinations_of",
+    "crossing_axis",
+    "in_words",
+    "processes",
+    "write_table",
+]

@@ -1,0 +1,79 @@
+"""What varies in a sweep: the keys of ``--set`` with several values, and the parameters of the description."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from mptcplab.errors import UsageError
+from mptcplab.units import Duration, Probability, QuantityError, Rate, Size
+
+_OPENING, _CLOSING, _QUOTES = "[{", "]}", "'\""
+_PLAIN = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_QUEUE_LIMIT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(p|bdp)")
+#: Quantities, the unit that they are shown in, and how many of their smallest unit it has.
+_QUANTITIES = ((Duration, "s", 1e9), (Rate, "bit/s", 1.0), (Size, "B", 1.0), (Probability, "", 1.0))
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A key and its values, as they were written."""
+
+    name: str
+    values: tuple[str, ...]
+
+    @property
+    def numbers(self) -> tuple[float, ...] | None:
+        """The values in `unit`; None if one of them is no number, or if their units do not go together."""
+        return self._measured[0] if self._measured else None
+
+    @property
+    def unit(self) -> str:
+        """What the numbers count: ``s``, ``bit/s``, ``B``, ``packets``, ``bdp``, or nothing."""
+        return self._measured[1] if self._measured else ""
+
+    @cached_property
+    def _measured(self) -> tuple[tuple[float, ...], str] | None:
+        read = [_number(value) for value in self.values]
+        # 0 needs no unit.
+        units = {unit for found in read if found for number, unit in [found] if number or unit} or {""}
+        if None in read or len(units) > 1:
+            return None
+        return tuple(found[0] for found in read if found), units.pop()
+
+
+def split_values(text: str, key: str) -> list[str]:
+    """The values of ``--set KEY=V1,V2``: commas within brackets or quotes do not separate. Raises UsageError."""
+    values, depth, quote = [""], 0, ""
+    for sign in text:
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in _QUOTES:
+            quote = sign
+        depth += 0 if quote else (sign in _OPENING) - (sign in _CLOSING)
+        if sign == "," and not depth and not quote:
+            values.append("")
+        else:
+            values[-1] += sign
+    values = [value.strip() for value in values]
+    twice = next((value for value in values if values.count(value) > 1), None)
+    if twice is not None:
+        raise UsageError(f"--set {key}: has the value {twice!r} twice" if twice else f"--set {key}: a value is missing")
+    if "" in values:
+        raise UsageError(f"--set {key}: a value is missing; write it as in --set {key}=1,2")
+    return values
+
+
+def _number(text: str) -> tuple[float, str] | None:
+    """A value as a number and its unit."""
+    if _PLAIN.fullmatch(text):
+        return float(text), ""
+    if limit := _QUEUE_LIMIT.fullmatch(text):
+        return float(limit[1]), "packets" if limit[2] == "p" else "bdp"
+    for kind, unit, in_unit in _QUANTITIES:
+        try:
+            return kind.parse(text) / in_unit, unit
+        except QuantityError:
+            continue
+    return None
