@@ -1,5 +1,6 @@
 """The compiled part of mptcplab: the simulator and the tables of a run."""
 
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, final
 
@@ -8,10 +9,27 @@ __version__: str
 def capabilities() -> list[tuple[str, bool, str]]:
     """(feature, whether the simulator has it, why not) for all that can be asked for, as in "transport udp"."""
 
-def check(resolved: str) -> list[tuple[str, str]]:
+def check(
+    resolved: str, classes: Mapping[str, Mapping[str, Callable[[str, object], object]]] = {}
+) -> list[tuple[str, str]]:
     """(feature, why) for all that the simulator cannot do, [] if it can run it.
 
+    ``classes`` make a user's own algorithms, by the field that names them and their name there.
+
     ValueError if the JSON is not of the schema.
+    """
+
+def parameters() -> list[tuple[str, str, list[str], str, str, str, str]]:
+    """The parameters of the engine's algorithms.
+
+    Each is (kind, name, algorithms that take it, unit, what it may be, default, meaning); kind is "cc", "scheduler"
+    or "path_manager".
+    """
+
+def check_parameters(kind: str, algorithm: str, parameters: str) -> tuple[str, str, str] | None:
+    """What is wrong with the parameters (JSON) of an algorithm: (parameter, found, allowed), None if nothing is.
+
+    ValueError if it is not the JSON of an object.
     """
 
 class Run:
@@ -44,10 +62,16 @@ class Simulation(Run):
     """A run of the simulator with one seed."""
 
     def __init__(
-        self, resolved: str, seed: int, directory: str | PathLike[str], event_queue: str | None = None
+        self,
+        resolved: str,
+        seed: int,
+        directory: str | PathLike[str],
+        event_queue: str | None = None,
+        classes: Mapping[str, Mapping[str, Callable[[str, object], object]]] = {},
     ) -> None:
         """A run at time 0; creates samples.arrows and units.arrows in ``directory``.
 
+        ``classes`` make a user's own algorithms, by the field that names them and their name there.
         ``event_queue`` is "calendar" or "heap", None the faster one; the result is the same.
         ValueError if the simulator cannot run it, OSError if a file cannot be written.
         """

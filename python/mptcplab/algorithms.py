@@ -1,17 +1,20 @@
-"""The names of congestion controls, schedulers and path managers: one table, with the old names they also go by."""
+"""Congestion controls, schedulers and path managers: their names, the old names they also go by, their parameters."""
 
 from __future__ import annotations
 
 import difflib
+import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Family:
-    """The algorithms of one kind: `names` as we call them, `aliases` as others do."""
+    """The algorithms of one kind: `names` as we call them, `aliases` as others do; `field` names one in a flow."""
 
     kind: str
+    field: str
     names: tuple[str, ...]
     aliases: Mapping[str, str]
 
@@ -19,6 +22,59 @@ class Family:
         """Our name for `name`, None if there is no such algorithm."""
         plain = self.aliases.get(name.lower().replace("-", "").replace("_", ""))
         return name if name in self.names else plain
+
+    def parameters(self) -> list[Parameter]:
+        """What its algorithms can be given."""
+        from mptcplab import _core  # the compiled part has the table, and loads only when it is asked for
+
+        return [
+            Parameter(name, tuple(algorithms), unit, values, default, meaning)
+            for field, name, algorithms, unit, values, default, meaning in _core.parameters()
+            if field == self.field
+        ]
+
+    def refusal(self, name: str, parameters: Mapping[str, object]) -> Refusal | None:
+        """What is wrong with what an algorithm of ours is given, None if nothing is."""
+        from mptcplab import _core
+
+        refused = _core.check_parameters(self.field, name, json.dumps(parameters)) if parameters else None
+        return None if refused is None else Refusal(*refused)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of some algorithms: its unit, what it may be, its default and what it does, in words."""
+
+    name: str
+    algorithms: tuple[str, ...]
+    unit: str
+    values: str
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A parameter that an algorithm does not take, or not with that value."""
+
+    parameter: str
+    found: str
+    allowed: str
+
+
+#: A class in a file, `./mine.py:MyControl`, or an algorithm of a simulator of one's own, `crate:my_control`.
+_OF_A_USER = re.compile(r"(?P<file>(\.{0,2}/).*\.py):(?P<name>[A-Za-z_]\w*)|crate:[a-z0-9_-]+")
+
+
+def is_users(name: str) -> bool:
+    """Whether a name means an algorithm of a user's own."""
+    return _OF_A_USER.fullmatch(name) is not None
+
+
+def file_of(name: str) -> str | None:
+    """The file of a user's own algorithm, None if it is in none."""
+    found = _OF_A_USER.fullmatch(name)
+    return found["file"] if found else None
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -43,8 +99,9 @@ _SCHEDULERS = (
 )
 _PATH_MANAGERS = ("passive", "full_mesh", "n_diff_ports", "binder", "kernel_endpoints")
 
-CC = Family("congestion control", _CC, _also(_CC, {"newreno": "reno"}))
+CC = Family("congestion control", "cc", _CC, _also(_CC, {"newreno": "reno"}))
 SCHEDULER = Family(
+    "scheduler",
     "scheduler",
     _SCHEDULERS,
     _also(
@@ -58,4 +115,4 @@ SCHEDULER = Family(
         },
     ),
 )
-PATH_MANAGER = Family("path manager", _PATH_MANAGERS, _also(_PATH_MANAGERS, {"default": "passive"}))
+PATH_MANAGER = Family("path manager", "path_manager", _PATH_MANAGERS, _also(_PATH_MANAGERS, {"default": "passive"}))

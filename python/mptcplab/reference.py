@@ -90,6 +90,7 @@ stands below them. The [guide](../README.md#describing-an-experiment) explains t
 _KINDS = {
     (Flow, "cc"): "[congestion control](algorithms.md#congestion-control) or list",
     (Flow, "scheduler"): "[scheduler](algorithms.md#scheduler) or list",
+    (Flow, "path_manager"): "[path manager](algorithms.md#path-manager) or list",
     (Experiment, "profile"): "[profile](profiles.md), file or list",
 }
 _SCALARS: dict[Any, str] = {bool: "true or false", int: "whole number", float: "number", str: "text", Any: "anything"}
@@ -268,21 +269,38 @@ first that it has, and records the substitution.
 A published name stands for the published formula, as it was read. `-oot` is the same in the integer arithmetic of the
 out-of-tree kernel; `x-` marks what this laboratory defined itself, because its source does not say how to compute it.
 
+A name may be followed by parameters, `scheduler: {round_robin: {num_segments: 4}}`; those that are not given have their
+defaults. `./FILE.py:CLASS` and `crate:NAME` are [algorithms of your own](../extending.md).
+
 """
 
 
 def algorithm_reference() -> str:
     """The names of congestion controls, schedulers and path managers."""
-    tables = [
-        (algorithms.CC, "cc"),
-        (algorithms.SCHEDULER, "scheduler"),
-        (algorithms.PATH_MANAGER, "path_manager"),
+    families = (algorithms.CC, algorithms.SCHEDULER, algorithms.PATH_MANAGER)
+    tables = [table(family) for family in families for table in (_algorithm_table, _parameter_table)]
+    return _ALGORITHMS_HEAD + "\n".join(tables)
+
+
+def _parameter_table(family: algorithms.Family) -> str:
+    rows = [
+        [
+            f"`{one.name}`",
+            ", ".join(f"`{name}`" for name in one.algorithms),
+            one.unit,
+            one.values,
+            one.default,
+            _sentence(one.meaning),
+        ]
+        for one in family.parameters()
     ]
-    return _ALGORITHMS_HEAD + "\n".join(_algorithm_table(family, field) for family, field in tables)
+    head = f"Parameters of {family.kind}s:\n\n"
+    return head + _table(["parameter", "of", "unit", "values", "default", "meaning"], rows)
 
 
-def _algorithm_table(family: algorithms.Family, field: str) -> str:
-    default = plain(Flow.model_fields[field].default)[0]
+def _algorithm_table(family: algorithms.Family) -> str:
+    field = family.field
+    default = Flow.model_fields[field].default[0].name
     rows = [
         [f"`{name}`", ", ".join(f"`{alias}`" for alias in _other_names(family, name)), _note(name)]
         for name in family.names

@@ -35,6 +35,7 @@ class Job:
     experiment: Resolved
     #: As it runs: its lists of preference hold one choice.
     choice: Choice
+    #: Its name, or the path of a program.
     backend: str
     seed: int
     repeat: int
@@ -139,9 +140,9 @@ def plan(
     experiments = list({digest(experiment): experiment for experiment in experiments}.values())
     work = list(zip(experiments, choose(experiments, backend_name, among), strict=True))
     seeds = list(range(seed, seed + repeat))
+    label = backend(backend_name).name
     done = [
-        {} if fresh else done_bundles(out, experiment, backend_name, seeds, choice.substitute)
-        for experiment, choice in work
+        {} if fresh else done_bundles(out, experiment, label, seeds, choice.substitute) for experiment, choice in work
     ]
     return [
         Job(experiment, choice, backend_name, number, number - seed, out, fresh, found.get(number))
@@ -195,7 +196,8 @@ def _bundle_of(job: Job, observer: Observer, stop: Stop) -> Bundle:
 def run_job(job: Job, observer: Observer, stop: Stop) -> Bundle:
     """Carry out one run in this process; one that fails has a bundle, too. Raises RunFailed without a bundle."""
     seeding: dict[str, Any] = {"seed": job.seed, "repeat": job.repeat, "substitute": job.choice.substitute}
-    with BundleWriter.create(job.out, job.experiment, backend=job.backend, fresh=job.fresh, **seeding) as writer:
+    label = backend(job.backend).name
+    with BundleWriter.create(job.out, job.experiment, backend=label, fresh=job.fresh, **seeding) as writer:
         try:
             return _recorded(job, writer, observer, stop)
         except RunFailed as failure:

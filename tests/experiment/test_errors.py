@@ -61,7 +61,7 @@ REPLACED = [
     (
         "to: server",
         "to: server, cc: [lia, cubix]",
-        f"7:40: flows.bulk.cc: unknown congestion control 'cubix', did you mean 'cubic'?; allowed: {CCS}",
+        f"7:46: flows.bulk.cc.1: unknown congestion control 'cubix', did you mean 'cubic'?; allowed: {CCS}",
     ),
     (
         "to: server",
@@ -73,6 +73,33 @@ REPLACED = [
         "to: server",
         "to: server, transport: udp, cc: lia, app: {cbr: {rate: 1mbit}}",
         "7:56: flows.bulk.cc: 'cc' has no effect on transport udp; allowed: with tcp or mptcp",
+    ),
+    (
+        "to: server",
+        "to: server, scheduler: {round_robin: {num_segment: 4}}",
+        "7:75: flows.bulk.scheduler.round_robin.num_segment: found an unknown parameter of round_robin; "
+        "allowed: num_segments, cwnd_limited",
+    ),
+    (
+        "to: server",
+        "to: server, cc: [{fixed_cwnd: {packets: 0}}, reno]",
+        "7:64: flows.bulk.cc.0.fixed_cwnd.packets: found 0; allowed: a number from 1 to 100000",
+    ),
+    (
+        "to: server",
+        "to: server, cc: []",
+        "7:40: flows.bulk.cc: has 0 items; allowed: at least 1",
+    ),
+    (
+        "to: server",
+        "to: server, cc: ./mine:Own",
+        "7:40: flows.bulk.cc: found './mine:Own'; allowed: ./FILE.py:CLASS for one of your own, "
+        "crate:NAME for one of your own simulator",
+    ),
+    (
+        "to: server",
+        "to: server, transport: tcp, handshake: race",
+        "7:63: flows.bulk.handshake: 'handshake' has no effect on transport tcp; allowed: with mptcp",
     ),
     (
         "to: server",

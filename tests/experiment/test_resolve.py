@@ -331,3 +331,33 @@ def test_a_behaviour_is_one_or_a_list_of_preference(
     assert {"behaviour.0.preset", "behaviour.0.failed_after"} <= {
         path.removeprefix("hosts.a.") for path in resolved.origins
     }
+
+
+@pytest.mark.parametrize(
+    ("written", "resolved"),
+    [
+        ("cc: {fixed_cwnd: {packets: 20}}", ("cc", [{"name": "fixed_cwnd", "packets": 20}])),
+        (
+            "scheduler: [{RoundRobin: {num_segments: 4}}, min_rtt]",
+            ("scheduler", [{"name": "round_robin", "num_segments": 4}, "min_rtt"]),
+        ),
+        ("path_manager: n_diff_ports", ("path_manager", [{"name": "n_diff_ports", "subflows": 2}])),
+        (
+            "path_manager: {kernel_endpoints: {subflows: 1}}",
+            ("path_manager", [{"name": "kernel_endpoints", "subflows": 1}]),
+        ),
+        ("handshake: race", ("handshake", "race")),
+    ],
+)
+def test_algorithms_carry_their_parameters(written: str, resolved: tuple[str, object]) -> None:
+    text = f"""
+name: x
+hosts: {{a: {{}}, b: {{}}}}
+links: {{l: {{between: [a.x, b.x]}}}}
+flows: {{f: {{from: a, to: b, {written}}}}}
+"""
+    experiment = Experiment.from_yaml(text)
+    field, value = resolved
+    assert resolve(experiment).data["flows"][0][field] == value
+    again = Experiment.from_yaml(experiment.to_yaml())
+    assert resolve(again).json(origins=False) == resolve(experiment).json(origins=False)

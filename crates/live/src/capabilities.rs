@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use netlab::capabilities::{Capabilities, Capability, Missing};
+use netlab::parameters::Kind;
 use netlab::resolved::{Action, Experiment};
 use rustix::thread::{CapabilitySet, capabilities as capabilities_of};
 
@@ -68,6 +69,18 @@ const FIXED: &[Capability] = &[
         "an emulated link gives the sender's stack no back-pressure: use the simulator",
     ),
     Capability::lacks(
+        "own class",
+        "the kernel runs no classes in Python: use --on sim",
+    ),
+    Capability::lacks(
+        "own simulator",
+        "only a simulator of your own has it: use --on PROGRAM",
+    ),
+    Capability::lacks(
+        "handshake race",
+        "the kernel opens a connection from one address: use the simulator",
+    ),
+    Capability::lacks(
         "one_at_a_time",
         "the kernel uses all subflows of a connection: set backup on some interfaces instead",
     ),
@@ -79,6 +92,7 @@ const FIXED: &[Capability] = &[
     Capability::has("path_manager passive"),
     Capability::has("path_manager full_mesh"),
     Capability::has("path_manager n_diff_ports"),
+    Capability::has("path_manager n_diff_ports subflows"),
     Capability::has("path_manager kernel_endpoints"),
     Capability::lacks(
         "path_manager binder",
@@ -160,6 +174,7 @@ impl Kernel {
         table.push(self.multipath());
         table.extend(self.congestion_controls());
         table.extend(self.schedulers());
+        table.extend(parameters());
         table
     }
 
@@ -212,6 +227,20 @@ impl Kernel {
         let schedulers = SCHEDULERS.iter();
         schedulers.map(move |name| named("scheduler", name, Some(why.into())))
     }
+}
+
+/// What our own algorithms can be given and the kernel's cannot; what it can be given stands in [`FIXED`].
+fn parameters() -> impl Iterator<Item = Capability> {
+    let why = "the kernel's own algorithms take no parameters of a description: use the simulator";
+    let all = Kind::ALL.into_iter().flat_map(move |kind| {
+        let parameters = kind.parameters().into_iter();
+        parameters.flat_map(move |one| {
+            let algorithms = one.algorithms.iter();
+            algorithms.map(move |algorithm| (kind, format!("{algorithm} {}", one.name)))
+        })
+    });
+    let lacking = all.map(move |(kind, name)| named(kind.field(), &name, Some(why.into())));
+    lacking.filter(|one| FIXED.iter().all(|fixed| fixed.feature != one.feature))
 }
 
 /// All that a description can ask for, as this machine and this user have it or not.

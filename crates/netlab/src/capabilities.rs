@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use crate::parameters::Kind;
 use crate::resolved::{
-    Action, Direction, Experiment, Flow, Host, Link, LinkDownBy, Loss, Transport,
+    Action, Algorithm, Direction, Experiment, Flow, Handshake, Host, Link, LinkDownBy, Loss,
+    OWN_CLASS, Transport,
 };
 
 /// Something that a description can ask for.
@@ -158,24 +160,51 @@ impl<'a> Capabilities<'a> {
     }
 
     fn check_algorithms(&self, place: &str, flow: &Flow, missing: &mut Vec<Missing>) {
-        if flow.transport == Transport::Udp {
+        let kinds = match flow.transport {
+            Transport::Udp => &[][..],
+            Transport::Tcp => &[Kind::Control],
+            Transport::Mptcp => &Kind::ALL,
+        };
+        for kind in kinds {
+            if let Some(algorithm) = flow.algorithms(*kind).first() {
+                self.check_algorithm(place, *kind, algorithm, missing);
+            }
+        }
+        if flow.transport == Transport::Mptcp && flow.handshake == Handshake::Race {
+            let place = format!("{place}.handshake");
+            missing.extend(self.unless_there(&place, "handshake", flow.handshake.name()));
+        }
+    }
+
+    fn check_algorithm(
+        &self,
+        place: &str,
+        kind: Kind,
+        algorithm: &Algorithm,
+        missing: &mut Vec<Missing>,
+    ) {
+        let place = format!("{place}.{}", kind.field());
+        let unknown = self.unless_there(&place, kind.field(), &algorithm.name);
+        if let Some(unknown) = unknown {
+            // The table may say of all of a user's own why they are not there.
+            let why = algorithm
+                .origin()
+                .and_then(|origin| self.missing_because(origin));
+            missing.push(Missing {
+                why: why.map_or(unknown.why, str::to_owned),
+                ..unknown
+            });
             return;
         }
-        let cc = flow.cc.first();
-        let cc = cc.and_then(|cc| self.unless_there(&format!("{place}.cc"), "cc", cc));
-        missing.extend(cc);
-        if flow.transport != Transport::Mptcp {
+        // What a class takes only that knows.
+        if algorithm.origin() == Some(OWN_CLASS) {
             return;
         }
-        let scheduler = flow.scheduler.first();
-        missing.extend(scheduler.and_then(|scheduler| {
-            self.unless_there(&format!("{place}.scheduler"), "scheduler", scheduler)
-        }));
-        let path_manager = flow.path_manager.first();
-        missing.extend(path_manager.and_then(|path_manager| {
-            let place = format!("{place}.path_manager");
-            self.unless_there(&place, "path_manager", &path_manager.name)
-        }));
+        let place = format!("{place}.{}", algorithm.name);
+        for parameter in algorithm.parameters.keys() {
+            let kind = format!("{} {}", kind.field(), algorithm.name);
+            missing.extend(self.unless_there(&place, &kind, parameter));
+        }
     }
 
     /// What is not there to carry out an action that stands at `place`.

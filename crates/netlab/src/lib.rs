@@ -3,13 +3,16 @@
 //! Everything here runs in virtual time: time and randomness are arguments.
 
 pub mod capabilities;
+pub mod fault;
 pub mod flows;
 pub mod link;
 pub mod links;
 pub mod lookup;
 pub mod next_hop;
 pub mod pacing;
+pub mod parameters;
 pub mod places;
+mod program;
 pub mod registry;
 pub mod resolved;
 pub mod rng;
@@ -19,3 +22,5 @@ pub mod sim;
 pub mod summary;
 pub mod time;
 pub mod trace;
+
+pub use program::main;

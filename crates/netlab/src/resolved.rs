@@ -1,6 +1,7 @@
 //! The resolved experiment, exactly as its JSON: integers in named units, no defaults, no unknown keys.
 
 mod action;
+mod algorithm;
 mod direction;
 mod experiment;
 mod flow;
@@ -8,6 +9,8 @@ mod host;
 mod validation;
 
 pub use action::{Action, LinkDownBy};
+pub(crate) use algorithm::OWN_CLASS;
+pub use algorithm::{Algorithm, Parameters};
 pub use direction::{
     Codel, Direction, DropTail, FqCodel, GilbertElliott, InvalidDirection, Loss, LossPlace, Pie,
     Queue, Red, Trace,
@@ -15,11 +18,9 @@ pub use direction::{
 pub(crate) use direction::{validate_overhead, validate_rate};
 pub use experiment::{
     Event, Experiment, Interface, Layer, Link, Measure, Medium, NextHop, Node, NodeKind, SCHEMA,
-    Subnet, Vary,
+    Subnet, UserCode, Vary,
 };
-pub use flow::{
-    Application, Flow, FlowEnd, Hop, HopDirection, Path, PathManager, Transport, Video,
-};
+pub use flow::{Application, Flow, FlowEnd, Handshake, Hop, HopDirection, Path, Transport, Video};
 pub use host::{
     Behaviour, BehaviourName, FailedAfter, FirstHop, Host, Reinjection, Stack, SubflowOrder,
 };

@@ -5,9 +5,11 @@ mod live;
 mod run;
 mod tables;
 
+use classes::{Classes, registry};
 use netlab::capabilities::{Capability, Missing};
+use netlab::parameters::Kind;
 use netlab::registry::Registry;
-use netlab::resolved::{Experiment, ResolvedError};
+use netlab::resolved::{Algorithm, Experiment, ResolvedError};
 use netlab::sim::SimulationError;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -20,6 +22,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::Simulation>()?;
     module.add_function(wrap_pyfunction!(capabilities, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
+    module.add_function(wrap_pyfunction!(parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(check_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(tables::read_table, module)?)?;
     module.add_function(wrap_pyfunction!(tables::write_parquet, module)?)?;
     module.add_function(wrap_pyfunction!(tables::write_columns, module)?)?;
@@ -38,15 +42,68 @@ fn capabilities() -> Vec<(String, bool, String)> {
     as_rows(&netlab::sim::capabilities(&Registry::default()))
 }
 
-/// What the simulator cannot do of a resolved experiment: (feature, why), empty if it can run it.
+/// What the simulator cannot do of a resolved experiment: (feature, why), empty if it can run it. `classes` are a user's own,
+/// by field and name.
 ///
 /// Raises ValueError if the JSON is not of the schema.
 #[pyfunction]
-fn check(resolved: &str) -> PyResult<Vec<(String, String)>> {
+#[pyo3(signature = (resolved, classes = Classes::new()))]
+fn check(resolved: &str, classes: Classes) -> PyResult<Vec<(String, String)>> {
     Ok(as_pairs(netlab::sim::check(
         &read_experiment(resolved)?,
-        &Registry::default(),
+        &registry(classes)?,
     )))
+}
+
+/// The parameters of the engine's algorithms of each kind: (kind, name, algorithms, unit, what it may be, default, meaning).
+#[pyfunction]
+fn parameters() -> Vec<ParameterRow> {
+    let rows = Kind::ALL.into_iter().flat_map(|kind| {
+        let parameters = kind.parameters().into_iter();
+        parameters.map(move |one| {
+            let values = one.values.to_string();
+            let field = kind.field();
+            (
+                field,
+                one.name,
+                one.algorithms,
+                one.unit,
+                values,
+                one.default,
+                one.meaning,
+            )
+        })
+    });
+    rows.collect()
+}
+
+type ParameterRow = (
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    &'static str,
+    String,
+    &'static str,
+    &'static str,
+);
+
+/// What is wrong with the parameters (JSON) of an algorithm: (parameter, found, allowed), None if nothing is.
+#[pyfunction]
+fn check_parameters(
+    kind: &str,
+    algorithm: String,
+    parameters: &str,
+) -> PyResult<Option<(String, String, String)>> {
+    let kind = Kind::ALL.into_iter().find(|one| one.field() == kind);
+    let kind = kind.ok_or_else(|| PyValueError::new_err("no kind of algorithm"))?;
+    let parameters = serde_json::from_str(parameters);
+    let parameters = parameters.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let algorithm = Algorithm {
+        name: algorithm,
+        parameters,
+    };
+    let refusal = netlab::parameters::check(kind, &algorithm).err();
+    Ok(refusal.map(|refusal| (refusal.parameter, refusal.found, refusal.allowed)))
 }
 
 fn as_rows(table: &[Capability]) -> Vec<(String, bool, String)> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use netlab::registry::Registry;
+use classes::{Classes, registry};
 use netlab::resolved::Action;
 use netlab::schedule::EventRecord;
 use netlab::sim::{self, QueueKind};
@@ -126,19 +126,21 @@ impl Simulation {
     /// A run at time 0. Creates samples.arrows and units.arrows in `directory`.
     ///
     /// `event_queue` is "calendar" or "heap", None the faster one; the result is the same.
-    /// Raises ValueError if the simulator cannot run it, OSError if a file cannot be written.
+    /// `classes` are a user's own, by field and name. Raises ValueError if the simulator cannot run it, OSError if a file
+    /// cannot be written.
     #[new]
-    #[pyo3(signature = (resolved, seed, directory, event_queue = None))]
+    #[pyo3(signature = (resolved, seed, directory, event_queue = None, classes = Classes::new()))]
     fn new(
         resolved: &str,
         seed: u64,
         directory: PathBuf,
         event_queue: Option<&str>,
+        classes: Classes,
     ) -> PyResult<PyClassInitializer<Self>> {
         let experiment = read_experiment(resolved)?;
         let queue = event_queue.map_or(Ok(QueueKind::default()), str::parse);
         let queue = queue.map_err(PyValueError::new_err)?;
-        let run = sim::Simulation::new(experiment, seed, &directory, queue, Registry::default());
+        let run = sim::Simulation::new(experiment, seed, &directory, queue, registry(classes)?);
         let run = run.map_err(|error| simulation_error(&error))?;
         Ok(PyClassInitializer::from(Run::new(run)).add_subclass(Self))
     }

@@ -5,6 +5,7 @@ A back-end takes a resolved experiment and gives samples; nothing else in the ho
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -21,6 +22,10 @@ BACKENDS: dict[str, str] = {"sim": "mptcplab.backends.sim", "kernel": "mptcplab.
 
 #: The feature under which a back-end tells whether this user may do what its runs need.
 PRIVILEGES = "privileges"
+
+#: The features under which a back-end tells whether it runs algorithms of a user's own: a class in a file, and one of
+#: a simulator of their own.
+OWN_CLASS, OWN_SIMULATOR = "own class", "own simulator"
 
 #: Back-ends of the design that are still to come, and what they wait for.
 ANNOUNCED: dict[str, str] = {"userspace": "the protocol engine"}
@@ -97,14 +102,22 @@ def feature_of(missing: str) -> str:
 
 
 def backend(name: str) -> Backend:
-    """The back-end of that name. Raises UsageError for an unknown name, Unsupported for one that is still to come."""
+    """The back-end of that name, or the program at that path.
+
+    Raises UsageError for an unknown name, Unsupported for one that is still to come.
+    """
+    if "/" in name or os.sep in name:
+        from mptcplab.backends.program import Program  # which needs this module
+
+        return Program(Path(name).expanduser())
     if name in BACKENDS:
         return import_module(BACKENDS[name]).BACKEND  # type: ignore[no-any-return]
     if name in ANNOUNCED:
         raise Unsupported(
             name, [("the back-end itself", f"not in this version, it waits for {ANNOUNCED[name]}; use --on sim")]
         )
-    raise UsageError(f"no back-end is called {name!r}; allowed: {', '.join(BACKENDS)}")
+    allowed = f"{', '.join(BACKENDS)}, or the path of a simulator of your own, as in ./my-sim"
+    raise UsageError(f"no back-end is called {name!r}; allowed: {allowed}")
 
 
 def all_on_any_machine() -> list[Backend]:

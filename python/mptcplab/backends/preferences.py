@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mptcplab.backends import OWN_CLASS, OWN_SIMULATOR
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -52,6 +54,8 @@ class Offer:
 
     def why_not(self, feature: str) -> str | None:
         """Why it is not there; None if it is."""
+        if feature not in self.features and ":" in feature:
+            feature = OWN_SIMULATOR if " crate:" in feature else OWN_CLASS
         return self.features.get(feature, f"the {self.backend} back-end does not know it")
 
 
@@ -105,9 +109,16 @@ def _lists(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Iterator[_
 
 def _why_not(kind: str, choice: Any, offers: Sequence[Offer]) -> str | None:
     """Why one of the back-ends does not have a choice; None if all have it."""
-    feature = f"{kind} {choice if isinstance(choice, str) else choice['name']}"
-    reasons = (offer.why_not(feature) for offer in offers)
+    reasons = (offer.why_not(feature) for feature in _features(kind, choice) for offer in offers)
     return next((why for why in reasons if why is not None), None)
+
+
+def _features(kind: str, choice: Any) -> Iterator[str]:
+    """A choice, and each parameter of an algorithm; what one of a user's own takes only that knows."""
+    name = choice if isinstance(choice, str) else choice["name"]
+    yield f"{kind} {name}"
+    if kind != "behaviour" and not isinstance(choice, str) and ":" not in name:
+        yield from (f"{kind} {name} {parameter}" for parameter in choice if parameter != "name")
 
 
 def _name(kind: str, choice: Any) -> str:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core
-from mptcplab.backends import Capability, Tick
+from mptcplab.backends import OWN_CLASS, Capability, Tick, user_code
 from mptcplab.errors import SpecError
 
 if TYPE_CHECKING:
@@ -18,7 +18,10 @@ class SimulatedRun:
     """A run of the simulator; it only moves while somebody takes its samples."""
 
     def __init__(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> None:
-        self._simulation = _core.Simulation(json.dumps(experiment), seed, str(directory))
+        classes = user_code.load(experiment)
+        self._simulation = _core.Simulation(json.dumps(experiment), seed, str(directory), classes=classes)
+        # Only classes of a user's own can hang.
+        self._advance = user_code.Watched(self._simulation).advance if classes else self._simulation.advance
         self._every_ns: int = experiment["measure"]["every_ns"]
         self._state = "running"
 
@@ -28,7 +31,7 @@ class SimulatedRun:
 
     def samples(self) -> Iterator[Tick]:
         while self._state == "running":
-            if self._simulation.advance(self._simulation.now_ns + self._every_ns):
+            if self._advance(self._simulation.now_ns + self._every_ns):
                 self._state = "ended"
             yield Tick(self._simulation.now_ns, self._simulation.latest())
 
@@ -54,11 +57,12 @@ class Simulator:
         """The simulator runs wherever it can be loaded."""
 
     def probe(self) -> list[Capability]:
-        return [Capability(feature, available, why) for feature, available, why in _core.capabilities()]
+        compiled = [Capability(feature, available, why) for feature, available, why in _core.capabilities()]
+        return [one for one in compiled if one.feature != OWN_CLASS] + [Capability(OWN_CLASS, available=True)]
 
     def check(self, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
         try:
-            return _core.check(json.dumps(experiment))
+            return _core.check(json.dumps(experiment), classes=user_code.load(experiment))
         except ValueError as error:
             raise SpecError(f"{experiment['name']}: not an experiment that can be run: {error}") from error
 

@@ -126,8 +126,15 @@ def print_origins(resolved: Resolved) -> None:
             entity = parts[:depth]
             rows.append((f"[bold]{escape('.'.join(entity))}[/]", "", ""))
         name = ("  " if depth else "") + ".".join(parts[depth:])
-        rows.append((escape(name), escape(_shown(value)), f"[dim]{escape(resolved.origins.get(path, ''))}[/]"))
+        rows.append((escape(name), escape(_shown(value)), f"[dim]{escape(_origin(resolved.origins, path))}[/]"))
     print_table(("value", "", "origin"), rows)
+
+
+def _origin(origins: Mapping[str, str], path: str) -> str:
+    """That of a value, or of the list that it stands in."""
+    while path and path not in origins:
+        path = path.rpartition(".")[0]
+    return origins.get(path, "")
 
 
 def _shown(value: Any) -> str:

@@ -8,7 +8,9 @@ from typing import Annotated, TypeAlias
 import typer
 
 As_json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-On: TypeAlias = Annotated[str, typer.Option("--on", help="Back-end.", metavar="sim|kernel")]
+On: TypeAlias = Annotated[
+    str, typer.Option("--on", help="Back-end, or the path of your own.", metavar="sim|kernel|PROGRAM")
+]
 Settings: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change a value of the description; may be given again.", metavar="KEY=VALUE"),

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from mptcplab.cli.output import RESULTS, print_table
 from mptcplab.report.quantities import quantity
-from mptcplab.report.verdict import fell_back, substituted
+from mptcplab.report.verdict import fell_back, substituted, user_code
 from mptcplab.results import Spread
 
 if TYPE_CHECKING:
@@ -49,6 +49,13 @@ def print_substitutions(bundles: Sequence[Bundle]) -> None:
     told = (substituted(entry) for bundle in bundles for entry in bundle.record["substitutions"])
     for line in dict.fromkeys(told):
         RESULTS.print(f"[yellow]substituted[/] {escape(line)}", soft_wrap=True)
+
+
+def print_user_code(bundles: Sequence[Bundle]) -> None:
+    """A line for each algorithm of a user's own, once for all runs that it was used in."""
+    told = (user_code(entry) for bundle in bundles for entry in bundle.record.get("user_code", ()))
+    for line in dict.fromkeys(told):
+        RESULTS.print(f"[yellow]user code[/] {escape(line)}", soft_wrap=True)
 
 
 def print_fallbacks(bundles: Sequence[Bundle]) -> None:

@@ -76,11 +76,13 @@ def _show(bundles: list[Bundle], over_families: list[Json], reused: int) -> None
         print_not_done,
         print_outcome,
         print_substitutions,
+        print_user_code,
     )
     from mptcplab.cli.output import print_remark
 
     print_outcome(bundles)
     print_substitutions(bundles)
+    print_user_code(bundles)
     print_fallbacks(bundles)
     print_flow_errors(bundles)
     print_not_done(bundles)

@@ -13,7 +13,7 @@ from mptcplab.experiment import ceilings, directions
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.ceilings import Capacity, Packets
 from mptcplab.experiment.description import Experiment
-from mptcplab.experiment.flows import App, Flow
+from mptcplab.experiment.flows import Algorithm, App, Flow, PathManager
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.patterns import SingleFlow
 from mptcplab.topology import Hop, Network, Port, Route, Routes
@@ -231,8 +231,13 @@ def _subflows_per_pair(flow: Flow) -> int:
     """Subflows between one pair of addresses."""
     if flow.transport != "mptcp":
         return 1
-    ports = [manager.subflows or _DEFAULT_PORTS for manager in flow.path_manager if manager.name == "n_diff_ports"]
-    return max(ports, default=1)
+    return max(_subflows_of(manager) for manager in flow.path_manager)
+
+
+def _subflows_of(manager: PathManager) -> int:
+    if manager.name == "n_diff_ports":
+        return int(manager.parameters.get("subflows", _DEFAULT_PORTS))
+    return 1 + len(manager.parameters.get("gateways", ())) if manager.name == "binder" else 1
 
 
 def _settings(single: SingleFlow) -> dict[str, Any]:
@@ -246,18 +251,22 @@ def _settings(single: SingleFlow) -> dict[str, Any]:
         "opened_by": flow.opened_by,
         "transport": flow.transport,
         "app": _app(flow.app),
-        "cc": [] if flow.transport == "udp" else list(flow.cc),
-        "scheduler": list(flow.scheduler) if multipath else [],
-        "path_manager": [_path_manager(manager.name, manager.subflows) for manager in flow.path_manager]
-        if multipath
-        else [],
+        "cc": [] if flow.transport == "udp" else [_algorithm(one) for one in flow.cc],
+        "scheduler": [_algorithm(one) for one in flow.scheduler] if multipath else [],
+        "path_manager": [_path_manager(manager) for manager in flow.path_manager] if multipath else [],
+        **({"handshake": "race"} if flow.handshake == "race" else {}),
         "start_ns": int(flow.start),
         "via": None if flow.via is None else expanded(flow.via),
     }
 
 
-def _path_manager(name: str, subflows: int | None) -> dict[str, Any]:
-    return {"name": name, "subflows": subflows or _DEFAULT_PORTS} if name == "n_diff_ports" else {"name": name}
+def _algorithm(given: Algorithm) -> str | dict[str, Any]:
+    return {"name": given.name, **given.parameters} if given.parameters else given.name
+
+
+def _path_manager(given: PathManager) -> dict[str, Any]:
+    defaults = {"subflows": _DEFAULT_PORTS} if given.name == "n_diff_ports" else {}
+    return {"name": given.name, **defaults, **given.parameters}
 
 
 # Names in the description -> names with units in the resolved form.

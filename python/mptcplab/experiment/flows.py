@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, GetJsonSchemaHandler, WithJsonSchema, model_serializer, model_validator
-from pydantic.functional_validators import BeforeValidator
+from pydantic import BaseModel, Field, GetJsonSchemaHandler, model_serializer, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -175,86 +175,107 @@ class App(Model):
         return next(name for name in type(self).model_fields if getattr(self, name) is not None)
 
 
-def _algorithm(family: algorithms.Family, name: object) -> str:
-    """Our name of an algorithm; a path to user code is kept as given."""
-    if not isinstance(name, str):
-        raise described(f"found {name!r}", f"the name of a {family.kind}")
-    if name.startswith(("./", "/")):
-        return name
-    found = family.find(name)
-    if found is None:
-        close = algorithms.nearest(name, [*family.names, *family.aliases])
-        hint = f", did you mean '{family.find(close)}'?" if close else ""
-        raise described(f"unknown {family.kind} '{name}'{hint}", ", ".join(family.names))
-    return found
+OWN_ALGORITHM = "./FILE.py:CLASS for one of your own, crate:NAME for one of your own simulator"
 
 
-def _preference(family: algorithms.Family) -> BeforeValidator:
-    """One name or a list in order of preference, normalised."""
+class Algorithm(Model):
+    """An algorithm: its name, or `NAME: {..}` with its parameters."""
 
-    def normalised(value: object) -> list[str]:
-        names = value if isinstance(value, (list, tuple)) else [value]
-        if not names:
-            raise described("the list is empty", f"at least one {family.kind}")
-        return [_algorithm(family, name) for name in names]
-
-    return BeforeValidator(normalised)
-
-
-def _preference_schema(family: algorithms.Family) -> WithJsonSchema:
-    """Any text is allowed (aliases, user code); the known names are offered for completion."""
-    one = {"anyOf": [{"enum": list(family.names)}, {"type": "string"}]}
-    return WithJsonSchema({"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]})
-
-
-class PathManager(Model):
-    """A path manager: its name, or `NAME: {..}` with its parameters, as in `{n_diff_ports: {subflows: 3}}`."""
+    family: ClassVar[algorithms.Family]
 
     name: str
-    """Its name."""
-    subflows: Annotated[int, Field(ge=1, le=64)] | None = None
-    """With `n_diff_ports`: subflows per pair of addresses; default 2."""
+    """Its name, or `./FILE.py:CLASS`."""
+    parameters: dict[str, Any] = {}
+    """What it is given, by name."""
 
     @model_validator(mode="before")
     @classmethod
     def _from_one_line(cls, data: Any) -> Any:
         if isinstance(data, str):
-            return {"name": _algorithm(algorithms.PATH_MANAGER, data)}
-        if isinstance(data, dict) and len(data) == 1 and isinstance(next(iter(data.values())), dict):
-            name, settings = next(iter(data.items()))
-            return {"name": _algorithm(algorithms.PATH_MANAGER, name), **settings}
-        return data
+            return {"name": cls._known(data)}
+        if isinstance(data, Mapping) and "name" in data:
+            return {**data, "name": cls._known(data["name"])}
+        if isinstance(data, Mapping) and len(data) == 1 and isinstance(given := next(iter(data.values())), Mapping):
+            return {"name": cls._known(next(iter(data))), "parameters": dict(given)}
+        if isinstance(data, BaseModel):
+            return data
+        raise described(f"found {data!r}", f"the name of a {cls.family.kind}, or NAME: {{PARAMETER: VALUE}}")
+
+    @classmethod
+    def _known(cls, name: object) -> str:
+        """Our name of an algorithm; that of a user's own is kept as given."""
+        if not isinstance(name, str):
+            raise described(f"found {name!r}", f"the name of a {cls.family.kind}")
+        if algorithms.is_users(name):
+            return name
+        if name.startswith((".", "/", "crate:")):
+            raise described(f"found {name!r}", OWN_ALGORITHM)
+        found = cls.family.find(name)
+        if found is None:
+            close = algorithms.nearest(name, [*cls.family.names, *cls.family.aliases])
+            hint = f", did you mean '{cls.family.find(close)}'?" if close else ""
+            raise described(f"unknown {cls.family.kind} '{name}'{hint}", ", ".join(cls.family.names))
+        return found
 
     @model_validator(mode="after")
-    def _settings_have_effect(self) -> PathManager:
-        if self.subflows is not None and self.name != "n_diff_ports":
-            raise described(f"'subflows' has no effect on path manager {self.name}", "subflows of n_diff_ports")
+    def _parameters_have_effect(self) -> Self:
+        refused = self.family.refusal(self.name, self.parameters)
+        if refused is not None:
+            raise described(f"found {refused.found}", refused.allowed, field=f"{self.name}.{refused.parameter}")
         return self
 
     @model_serializer
     def _to_one_line(self) -> Any:
-        return self.name if self.subflows is None else {self.name: {"subflows": self.subflows}}
+        return {self.name: self.parameters} if self.parameters else self.name
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        subflows = {"type": "integer", "minimum": 1, "maximum": 64, "description": "subflows per pair of addresses"}
-        settings = {"n_diff_ports": {"subflows": subflows}}
-        with_settings = {
+        """Any text is allowed (aliases, user code); the known names and their parameters are offered for completion."""
+        parameters = cls.family.parameters()
+        with_parameters = {
             name: {
                 "type": "object",
-                "properties": settings.get(name, {}),
+                "properties": {
+                    one.name: {"description": f"{one.meaning}; {one.values}"}
+                    for one in parameters
+                    if name in one.algorithms
+                },
                 "additionalProperties": False,
-                "description": f"settings of {name}",
+                "description": f"parameters of {name}",
             }
-            for name in algorithms.PATH_MANAGER.names
+            for name in cls.family.names
         }
         return {
             "anyOf": [
-                {"enum": list(algorithms.PATH_MANAGER.names)},
+                {"enum": list(cls.family.names)},
                 {"type": "string"},
-                {"type": "object", "properties": with_settings, "additionalProperties": False, "maxProperties": 1},
+                {
+                    "type": "object",
+                    "properties": with_parameters,
+                    "patternProperties": {r"^(\.{0,2}/|crate:)": {"type": "object"}},
+                    "additionalProperties": False,
+                    "maxProperties": 1,
+                },
             ]
         }
+
+
+class CongestionControl(Algorithm):
+    """A congestion control: its name, or `NAME: {..}` with its parameters, as in `{fixed_cwnd: {packets: 20}}`."""
+
+    family = algorithms.CC
+
+
+class Scheduler(Algorithm):
+    """A scheduler: its name, or `NAME: {..}` with its parameters, as in `{round_robin: {num_segments: 4}}`."""
+
+    family = algorithms.SCHEDULER
+
+
+class PathManager(Algorithm):
+    """A path manager: its name, or `NAME: {..}` with its parameters, as in `{n_diff_ports: {subflows: 3}}`."""
+
+    family = algorithms.PATH_MANAGER
 
 
 class Flow(Model):
@@ -275,14 +296,16 @@ class Flow(Model):
     """The transport protocol."""
     app: App = App(bulk=Bulk())
     """What the flow carries."""
-    cc: Annotated[list[str], _preference(algorithms.CC), _preference_schema(algorithms.CC)] = ["cubic"]
-    """Congestion control: a name, or a list in order of preference. A substitution is recorded."""
-    scheduler: Annotated[list[str], _preference(algorithms.SCHEDULER), _preference_schema(algorithms.SCHEDULER)] = [
-        "kernel_default"
+    cc: Annotated[list[CongestionControl], ONE_OR_MORE, Field(min_length=1)] = [CongestionControl(name="cubic")]
+    """Congestion control: one, or a list in order of preference. A substitution is recorded."""
+    scheduler: Annotated[list[Scheduler], ONE_OR_MORE, Field(min_length=1)] = [Scheduler(name="kernel_default")]
+    """Packet scheduler: one, or a list in order of preference."""
+    path_manager: Annotated[list[PathManager], ONE_OR_MORE, Field(min_length=1)] = [
+        PathManager(name="kernel_endpoints")
     ]
-    """Packet scheduler: a name, or a list in order of preference."""
-    path_manager: Annotated[list[PathManager], ONE_OR_MORE] = [PathManager(name="kernel_endpoints")]
     """Path manager: which subflows are opened. One, or a list in order of preference."""
+    handshake: Literal["primary", "race"] = "primary"
+    """Where a connection starts: on the primary path, or on all at once, and the first answer wins."""
     primary: str | None = Field(
         None, description="link or interface of the first subflow; default the first path", examples=["wifi"]
     )
@@ -352,5 +375,6 @@ MEANINGFUL: dict[str, tuple[str, ...]] = {
     "cc": ("tcp", "mptcp"),
     "scheduler": ("mptcp",),
     "path_manager": ("mptcp",),
+    "handshake": ("mptcp",),
     "opened_by": ("tcp", "mptcp"),
 }

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mptcplab import algorithms
 from mptcplab.document import FieldPath, wrong
 from mptcplab.errors import SpecError
 from mptcplab.experiment import directions, schedule
@@ -21,7 +22,7 @@ from mptcplab.experiment.hosts import PRESETS, Behaviour, Host, NetworkNode
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.origins import origins_of
 from mptcplab.experiment.patterns import single_flows
-from mptcplab.experiment.resolved_form import SCHEMA, Interface, Measure, Medium, Vary
+from mptcplab.experiment.resolved_form import SCHEMA, Interface, Measure, Medium, UserCode, Vary
 from mptcplab.experiment.validation import at
 from mptcplab.topology import AddressError, Addresses, Network, NodeKind, Port, assign_addresses
 from mptcplab.units import Rate
@@ -84,6 +85,8 @@ class _Resolution:
         data["events"] = self._events(data)
         data["measure"] = self._measure()
         data["expect"] = list(experiment.expect)
+        if user_code := self._user_code():
+            data["user_code"] = user_code
         data["origins"] = origins_of(filled_in, self._tree)
         return Resolved(data, filled_in)
 
@@ -218,24 +221,32 @@ class _Resolution:
                 f"starts at {flow.start}, after the end",
                 f"before {self._experiment.duration}",
             )
-        for field in ("cc", "scheduler"):
-            for place, algorithm in enumerate(getattr(flow, field)):
-                self._check_user_code(algorithm, ("flows", name, field, place))
 
-    def _check_user_code(self, algorithm: str, path: FieldPath) -> None:
-        """User code is named by its file, `./mycc.py:MyCC`, relative to the description."""
-        if not algorithm.startswith(("./", "/")):
-            return
+    def _user_code(self) -> list[UserCode]:
+        """The files of users' own algorithms, each once; refuses one that cannot be read."""
+        found: dict[str, str] = {}
+        for name, flow in self._experiment.flows.items():
+            for field in ("cc", "scheduler", "path_manager"):
+                for place, algorithm in enumerate(getattr(flow, field)):
+                    file = algorithms.file_of(algorithm.name)
+                    if file is not None:
+                        path: FieldPath = ("flows", name, field, place)
+                        source = self._source_of(file, path)
+                        if found.setdefault(file, source) != source:
+                            allowed = "one file of that name: the descriptions that name it lie in different folders"
+                            raise wrong(self._tree, path, f"{file} means two files", allowed)
+        return [{"file": file, "source": source} for file, source in found.items()]
+
+    def _source_of(self, file: str, path: FieldPath) -> str:
+        """The text of a file that stands beside the description, or where `--set` was written."""
         node, _ = self._tree.deepest(path)
         base = Path(node.source.file).parent if node.source.file else Path()
-        file = base / algorithm.partition(":")[0]
-        if not file.is_file():
-            raise wrong(
-                self._tree,
-                path,
-                f"there is no file {algorithm.partition(':')[0]}",
-                "a file relative to the description",
-            )
+        try:
+            return (base / file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+            allowed = "a Python file beside the description"
+            raise wrong(self._tree, path, f"{file} cannot be read: {reason}", allowed) from None
 
     # ---- events ----
 

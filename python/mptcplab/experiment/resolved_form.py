@@ -346,13 +346,11 @@ App: TypeAlias = Annotated[
 ]
 
 
-@_strict
-class PathManager(TypedDict):
-    """A path manager."""
+@with_config(ConfigDict(extra="allow", use_attribute_docstrings=True))
+class Algorithm(TypedDict):
+    """An algorithm and its parameters, which stand beside its name."""
 
     name: str
-    subflows: NotRequired[Count]
-    """n_diff_ports only: subflows per pair of addresses."""
 
 
 @_strict
@@ -396,10 +394,12 @@ class Flow(_Ends):
     opened_by: Literal["from", "to"]
     transport: Literal["udp", "tcp", "mptcp"]
     app: App
-    cc: list[str]
-    """In order of preference, as `scheduler` and `path_manager`."""
-    scheduler: list[str]
-    path_manager: list[PathManager]
+    cc: list[str | Algorithm]
+    """In order of preference, as `scheduler` and `path_manager`. Without parameters it is the name alone."""
+    scheduler: list[str | Algorithm]
+    path_manager: list[Algorithm]
+    handshake: NotRequired[Literal["race"]]
+    """On all paths at once; without it on the first."""
     start_ns: Count
     via: list[str] | None
     """Only these interfaces; null: any."""
@@ -477,6 +477,16 @@ class Measure(TypedDict):
 
 
 @_strict
+class UserCode(TypedDict):
+    """A file with users' own algorithms."""
+
+    file: str
+    """As flows name it, before the colon."""
+    source: str
+    """Its text."""
+
+
+@_strict
 class Experiment(TypedDict):
     """A resolved experiment."""
 
@@ -501,6 +511,8 @@ class Experiment(TypedDict):
     measure: Measure
     expect: list[str]
     """Conditions on metrics."""
+    user_code: NotRequired[list[UserCode]]
+    """Only where flows name such algorithms."""
     origins: dict[str, str]
     """Description path -> where the value came from."""
 

@@ -50,7 +50,8 @@ def _spec_error(details: Any, tree: Node, above: FieldPath) -> SpecError:
     steps = tuple(step for step in details["loc"] if not _is_tag(step))
     context = details.get("ctx", {})
     if context.get("field"):
-        steps = (*steps, context["field"])
+        steps = (*steps, *context["field"].split("."))
+    steps = _as_written(tree, steps)
     node, reached = tree.deepest(steps)
     # A short form has no node for its main field: the error is at the short form itself.
     shown = steps if details["type"] in ("unknown_field", "missing") else reached
@@ -59,6 +60,16 @@ def _spec_error(details: Any, tree: Node, above: FieldPath) -> SpecError:
     return SpecError(
         problem, Where(source.file, source.line, source.column, field_name((*above, *shown)) or None), allowed=allowed
     )
+
+
+def _as_written(tree: Node, steps: FieldPath) -> FieldPath:
+    """The path without the index of a list that is written as its only item."""
+    written: FieldPath = ()
+    for step in steps:
+        node, reached = tree.deepest(written)
+        if not (isinstance(step, int) and reached == written and not isinstance(node.value, list)):
+            written = (*written, step)
+    return written
 
 
 def _is_tag(step: object) -> bool:

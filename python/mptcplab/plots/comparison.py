@@ -82,17 +82,21 @@ def _medians(
     return drawn
 
 
-def bars(name: str, title: str, unit: str, spreads: Mapping[str, Spread]) -> Drawing:
-    """A metric of several arms: medians as dots on a common scale from 0, intervals as lines, values written beside."""
+def bars(name: str, title: str, unit: str, spreads: Mapping[str, Spread], marked: str | None = None) -> Drawing:
+    """A metric of several arms: medians as dots on a common scale from 0, intervals as lines, values written beside.
+
+    The arm ``marked`` has a colour of its own.
+    """
     with style():
         figure, axes = new_figure(height=0.8 + 0.38 * len(spreads))
         (plot,) = axes.flat
         places = np.arange(len(spreads))[::-1]
         medians = [spread.median for spread in spreads.values()]
-        plot.barh(places, medians, height=0.62, color=PALETTE[0], alpha=0.25)
-        for place, spread in zip(places, spreads.values(), strict=True):
+        colours = [PALETTE[1] if arm == marked else PALETTE[0] for arm in spreads]
+        plot.barh(places, medians, height=0.62, color=colours, alpha=0.25)
+        for place, spread, colour in zip(places, spreads.values(), colours, strict=True):
             plot.plot([spread.low, spread.high], [place, place], color=INK, linewidth=1.6)
-            plot.plot([spread.median], [place], "o", color=PALETTE[0], markersize=6)
+            plot.plot([spread.median], [place], "o", color=colour, markersize=6)
             plot.annotate(
                 f"{spread.median:.4g}",
                 (max(spread.high, spread.median), place),

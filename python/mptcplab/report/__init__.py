@@ -2,12 +2,14 @@
 
 from mptcplab.report.agreement import metrics_grid, shares_grid
 from mptcplab.report.comparison import arms_of, comparison_page, in_order, outages_of, table_of
+from mptcplab.report.contest import contest_page
 from mptcplab.report.run import run_page
 from mptcplab.report.sweep import findings, medians_of, sweep_page
 
 __all__ = [
     "arms_of",
     "comparison_page",
+    "contest_page",
     "findings",
     "in_order",
     "medians_of",

@@ -13,6 +13,7 @@ from mptcplab.plots import Drawing, bars, overlay
 from mptcplab.report.agreement import metrics_grid, shares_grid
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
+from mptcplab.report.verdict import user_code
 from mptcplab.results import COMPARED, METRICS, Bundle, BundleError, RunData, Spread, ratio, spread
 from mptcplab.results.entities import Json
 
@@ -165,6 +166,7 @@ def page_of(arms: Arms, data: dict[str, RunData], agreement: Json | None = None)
         arms=[(name, len(bundles)) for name, bundles in arms.items()],
         reference=next(iter(arms)),
         provisional=smallest < 6,
+        own=_user_code_of(arms),
         smallest=smallest,
         pictures=[Picture.of(drawing) for drawing in chain(*drawn) if drawing is not None],
         table_of_arms=table_of(arms, flows),
@@ -173,6 +175,15 @@ def page_of(arms: Arms, data: dict[str, RunData], agreement: Json | None = None)
         agreement_of_metrics=metrics_grid(agreement) if agreement else None,
         agreement_of_shares=shares_grid(agreement) if agreement else None,
     )
+
+
+def _user_code_of(arms: Arms) -> list[str]:
+    """The algorithms of users' own in each arm that has some."""
+    found = []
+    for name, bundles in arms.items():
+        told = dict.fromkeys(user_code(entry) for one in bundles for entry in one.record.get("user_code", ()))
+        found += [f"{name}: {', '.join(told)}"] if told else []
+    return found
 
 
 def _flows_of(records: Iterable[Json]) -> list[str]:

@@ -15,7 +15,7 @@ from mptcplab.plots.marks import in_words
 from mptcplab.report.live import Live
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
-from mptcplab.report.verdict import fell_back, sentences, substituted
+from mptcplab.report.verdict import BACKENDS, fell_back, sentences, substituted, user_code
 from mptcplab.results import METRICS, Bundle, Evaluation, RunData
 from mptcplab.results.bundle import EXPERIMENT
 from mptcplab.results.entities import Json
@@ -71,7 +71,9 @@ def page_of(record: Json, run: RunData, directory: Path) -> str:
 
 def _command(record: Json, directory: Path) -> str:
     """What runs exactly this again, into another directory."""
-    again = ["mptcplab", "run", str(directory / EXPERIMENT), "--on", record["backend"], "--seed", str(record["seed"])]
+    # Where a program of a user's own lies, only the user knows.
+    place = record["backend"] if record["backend"] in BACKENDS else "PROGRAM"
+    again = ["mptcplab", "run", str(directory / EXPERIMENT), "--on", place, "--seed", str(record["seed"])]
     return shlex.join([*again, "--out", "reproduced"])
 
 
@@ -80,6 +82,7 @@ def _warnings(record: Json) -> list[str]:
     found = []
     if record["status"] != "done":
         found.append(f"This run is {record['status']}: {record['why'] or 'no reason was recorded'}.")
+    found += [f"User code: {user_code(entry)} is not mptcplab's own." for entry in record.get("user_code", ())]
     for substitution in record["substitutions"]:
         found.append(f"Substituted: {substituted(substitution)}.")
     found += [fell_back(flow) for flow in record["flows"] if flow.get("fallback")]

@@ -29,6 +29,11 @@ def substituted(substitution: Json) -> str:
     return "{where}: {used} instead of {asked} ({why})".format(**substitution)
 
 
+def user_code(entry: Json) -> str:
+    """An algorithm of a user's own, and what of: ``./mine.py:MyControl (SHA-256 1a2b3c4d..)``."""
+    return f"{entry['name']} (SHA-256 {entry['sha256'][:8]}..)" if entry["sha256"] else str(entry["name"])
+
+
 def fell_back(flow: Json) -> str:
     """That a connection was plain TCP although Multipath TCP was asked for, and why."""
     return f"{flow['id']} fell back to TCP: {flow['fallback']}."

@@ -18,14 +18,15 @@ from mptcplab.results.entities import Json
 from mptcplab.results.environment import environment
 from mptcplab.results.lock import Lock, is_held
 from mptcplab.results.run_data import RunData
+from mptcplab.results.table import SUPPLIERS
 from mptcplab.results.tables import Samples, Table, Units
 
 SCHEMA = "mptcplab/run/1"
 RUN, EXPERIMENT, SAMPLES, UNITS = "run.json", "experiment.json", "samples", "units"
 #: The files that every run writes beside its record.
 WRITTEN = (EXPERIMENT, *(f"{table}.{end}" for table in (SAMPLES, UNITS) for end in ("arrows", "parquet")))
-#: Folders of what only some runs write: captures of packets, and what programs printed.
-FOLDERS = ("captures", "programs")
+#: Folders of what only some runs write: captures of packets, what programs printed, files of a user's own algorithms.
+FOLDERS = ("captures", "programs", CODE := "code")
 LONGEST_NAME_BYTES = 255
 
 Status = Literal["unfinished", "done", "invalid", "failed"]
@@ -111,10 +112,12 @@ class BundleWriter:
         """
         path = bundle_path(out, resolved, backend, seed, substitute)
         record = _first_record(resolved, backend, seed, repeat)
+        record["user_code"] = _user_code(substitute or resolved)
         lock = _locked(path)
         try:
             _clear(path, even_done=fresh)
             _write(path / EXPERIMENT, resolved)
+            _write_user_code(path, resolved)
             _write(path / RUN, record)
         except BundleError:
             lock.release()
@@ -229,7 +232,9 @@ class Bundle:
 def read_data(path: Path, resolved: Json, result: Json, backend: str) -> RunData:
     """The data of a run from the tables in its directory. Raises TableError if one cannot be read."""
     samples, units = (Table.read(path / f"{name}.parquet") for name in (SAMPLES, UNITS))
-    return RunData(resolved, result, Samples(samples), Units(units), backend)
+    # A simulator of a user's own supplies what ours does.
+    supplier = backend if backend in SUPPLIERS else "sim"
+    return RunData(resolved, result, Samples(samples), Units(units), supplier)
 
 
 @contextmanager
@@ -306,9 +311,48 @@ def _first_record(resolved: Json, backend: str, seed: int, repeat: int) -> Json:
         "seed": seed,
         "repeat": repeat,
         "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "user_code": [],
         **environment(),
         **NOTHING_YET,
     }
+
+
+def _user_code(resolved: Json) -> list[Json]:
+    """The algorithms of a user's own that flows use: each with its copy in the bundle, if it is in a file."""
+    named = [
+        choice if isinstance(choice, str) else choice["name"]
+        for flow in resolved["flows"]
+        for field in ("cc", "scheduler", "path_manager")
+        for choice in flow[field][:1]
+    ]
+    files = {code["file"]: code["source"] for code in resolved.get("user_code", ())}
+    copies = _copies(resolved)
+    found = []
+    for name in dict.fromkeys(name for name in named if ":" in name):
+        file = name.rpartition(":")[0]
+        digest = hashlib.sha256(files[file].encode()).hexdigest() if file in files else None
+        found.append({"name": name, "file": copies.get(file), "sha256": digest})
+    return found
+
+
+def _copies(resolved: Json) -> dict[str, str]:
+    """Where the bundle has each file of user code; of two with one name the second gets a folder of its own."""
+    copies: dict[str, str] = {}
+    for number, code in enumerate(resolved.get("user_code", ())):
+        name = f"{CODE}/{Path(code['file']).name}"
+        copies[code["file"]] = name if name not in copies.values() else f"{CODE}/{number}/{Path(code['file']).name}"
+    return copies
+
+
+def _write_user_code(path: Path, resolved: Json) -> None:
+    copies = _copies(resolved)
+    for code in resolved.get("user_code", ()):
+        copy = path / copies[code["file"]]
+        try:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(code["source"].encode())
+        except OSError as error:
+            raise BundleError(f"{copy}: cannot be written: {error.strerror}") from error
 
 
 def _write(path: Path, document: Json) -> None:

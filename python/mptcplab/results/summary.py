@@ -28,6 +28,7 @@ def run_summary(bundle: Bundle) -> Json:
         "wall_s": record["wall_s"],
         "trace_hash": record["trace_hash"],
         "substitutions": record["substitutions"],
+        **({"user_code": record["user_code"]} if record.get("user_code") else {}),
         "events": [{key: event[key] for key in ("id", "asked_s", "actual_s")} for event in record["events"]],
         "expectations": [{key: verdict[key] for key in ("text", "held")} for verdict in record["expectations"]],
         "flows": record["flows"],

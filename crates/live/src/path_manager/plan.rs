@@ -5,8 +5,9 @@ use std::net::IpAddr;
 
 use mptcp::pm::{AddressPair, Constructor, FourTuple, Parameters, Role, by_name};
 use netlab::capabilities::Missing;
-use netlab::flows::{addresses_at, pairs, port_of_flow};
+use netlab::flows::{addresses_at, host_at, pairs, port_of_flow};
 use netlab::lookup::Lookup;
+use netlab::parameters::path_manager;
 use netlab::resolved::{Experiment, Flow, FlowEnd, Host, Transport};
 use netlab::time::Nanos;
 
@@ -183,10 +184,9 @@ fn plan_end(experiment: &Experiment, index: usize, flow: &Flow, end: FlowEnd) ->
         port: port_of_flow(index).unwrap_or(u16::MAX),
         pairs: pairs(&Lookup::new(experiment), &flow.paths, end),
         policy: manager.and_then(|manager| policy(&manager.name)),
-        parameters: Parameters {
-            subflows: manager.and_then(|manager| manager.subflows),
-            ..Parameters::default()
-        },
+        parameters: manager.map_or_else(Parameters::default, |manager| {
+            path_manager(manager, experiment, host_at(flow, end))
+        }),
     }
 }
 

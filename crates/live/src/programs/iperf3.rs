@@ -73,7 +73,7 @@ pub(super) fn client(
     }
     match (flow.transport, flow.cc.first()) {
         (Transport::Udp, _) => argv.push("-u"),
-        (_, Some(cc)) => argv.extend(["-C", cc]),
+        (_, Some(cc)) => argv.extend(["-C", &cc.name]),
         (_, None) => {}
     }
     let argv = argv.into_iter().map(str::to_owned);

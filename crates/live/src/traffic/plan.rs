@@ -240,7 +240,10 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         let speaks_mptcp = host.is_some_and(|host| host.mptcp);
         StreamKind {
             is_mptcp: flow.transport == Transport::Mptcp && speaks_mptcp,
-            congestion_control: flow.cc.first().cloned().unwrap_or_default(),
+            congestion_control: flow
+                .cc
+                .first()
+                .map_or_else(String::new, |cc| cc.name.clone()),
         }
     }
 

@@ -91,6 +91,11 @@ impl Connection {
         self.receive.window_bytes()
     }
 
+    /// Data that was written and that the peer has not acknowledged, in bytes.
+    pub fn unacked_bytes(&self) -> u64 {
+        self.send.written() - self.send.acked()
+    }
+
     /// Data in order that the application has not read, in bytes.
     pub fn unread_bytes(&self) -> u64 {
         self.receive.ready_bytes()

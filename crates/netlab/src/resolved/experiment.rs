@@ -53,6 +53,9 @@ pub struct Experiment {
     pub measure: Measure,
     /// Expectations; whoever reads the samples judges them.
     pub expect: Vec<String>,
+    /// Files of users' own algorithms that flows name.
+    #[serde(default)]
+    pub user_code: Vec<UserCode>,
     /// Where values came from; not kept.
     #[serde(default)]
     pub origins: IgnoredAny,
@@ -68,6 +71,16 @@ impl Experiment {
         validate(&experiment)?;
         Ok(experiment)
     }
+}
+
+/// A file with users' own algorithms.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UserCode {
+    /// As flows name it, before the colon.
+    pub file: String,
+    /// Its text.
+    pub source: String,
 }
 
 /// What differs between seeds.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Algorithm;
+use crate::parameters::Kind;
 use crate::time::Nanos;
 
 /// Data from one host to another.
@@ -23,13 +25,16 @@ pub struct Flow {
     /// What is sent.
     pub app: Application,
     /// Congestion controls, in order of preference.
-    pub cc: Vec<String>,
+    pub cc: Vec<Algorithm>,
     /// Schedulers, in order of preference.
-    pub scheduler: Vec<String>,
+    pub scheduler: Vec<Algorithm>,
     /// Path managers, in order of preference.
-    pub path_manager: Vec<PathManager>,
+    pub path_manager: Vec<Algorithm>,
     /// When it starts, before what varies with the seed is added.
     pub start_ns: Nanos,
+    /// On which paths its connections start.
+    #[serde(default)]
+    pub handshake: Handshake,
     /// The only interfaces it may use; `None` is all.
     #[serde(deserialize_with = "Option::deserialize")]
     pub via: Option<Vec<String>>,
@@ -38,6 +43,17 @@ pub struct Flow {
     /// Most payload it can carry, headers of its transport counted; `None` if a rate is unbounded.
     #[serde(deserialize_with = "Option::deserialize")]
     pub ceiling_bps: Option<u64>,
+}
+
+impl Flow {
+    /// Its algorithms of one kind, in order of preference.
+    pub fn algorithms(&self, kind: Kind) -> &[Algorithm] {
+        match kind {
+            Kind::Control => &self.cc,
+            Kind::Scheduler => &self.scheduler,
+            Kind::PathManager => &self.path_manager,
+        }
+    }
 }
 
 /// One of the two ends of a flow.
@@ -69,6 +85,27 @@ impl Transport {
             Self::Udp => "udp",
             Self::Tcp => "tcp",
             Self::Mptcp => "mptcp",
+        }
+    }
+}
+
+/// On which paths a connection starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Handshake {
+    /// On the first.
+    #[default]
+    Primary,
+    /// On all at once; the first answer wins.
+    Race,
+}
+
+impl Handshake {
+    /// The word of the JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Primary => "primary",
+            Self::Race => "race",
         }
     }
 }
@@ -183,17 +220,6 @@ pub struct Video {
     /// Playing time of the whole; `None` is without end.
     #[serde(deserialize_with = "Option::deserialize")]
     pub length_ns: Option<Nanos>,
-}
-
-/// A path manager with its parameters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PathManager {
-    /// Its name.
-    pub name: String,
-    /// Number of subflows, for those that have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subflows: Option<u32>,
 }
 
 /// A pair of interfaces and the links between them.

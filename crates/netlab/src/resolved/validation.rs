@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 use super::{
-    Action, Application, Direction, Experiment, Flow, HopDirection, InvalidDirection, Link, Path,
-    SCHEMA, Video, validate_overhead,
+    Action, Algorithm, Application, Direction, Experiment, Flow, HopDirection, InvalidDirection,
+    Link, Path, SCHEMA, Video, validate_overhead,
 };
+use crate::parameters::{self, Kind};
 
 /// The largest time, size or rate: 2^53, over 100 days in nanoseconds, which every JSON reader keeps exactly.
 pub const LARGEST: u64 = 1 << 53;
@@ -246,6 +247,25 @@ impl<'a> Declared<'a> {
         for (index, path) in flow.paths.iter().enumerate() {
             self.validate_path(&format!("{place}.paths.{index}"), flow, path)?;
         }
+        validate_parameters(&place, flow)?;
+        for manager in &flow.path_manager {
+            self.validate_names(&format!("{place}.path_manager.{}", manager.name), manager)?;
+        }
+        Ok(())
+    }
+
+    /// The interfaces and routers that a path manager is told of.
+    fn validate_names(&self, place: &str, manager: &Algorithm) -> Validity {
+        let (interfaces, routers) = parameters::names_in(manager);
+        for id in interfaces {
+            self.interfaces.find(format!("{place}.endpoints"), id)?;
+        }
+        for id in routers {
+            if parameters::router_address(self.experiment, id).is_none() {
+                let allowed = "a router, which has an IPv4 address";
+                return refuse(format!("{place}.gateways"), format!("{id:?}"), allowed);
+            }
+        }
         Ok(())
     }
 
@@ -365,6 +385,19 @@ impl<'a> Declared<'a> {
             _ => Ok(()),
         }
     }
+}
+
+fn validate_parameters(place: &str, flow: &Flow) -> Validity {
+    for kind in Kind::ALL {
+        for algorithm in flow.algorithms(kind) {
+            if let Err(refusal) = parameters::check(kind, algorithm) {
+                let place = format!("{place}.{}.{}", kind.field(), algorithm.name);
+                let place = format!("{place}.{}", refusal.parameter);
+                return refuse(place, refusal.found, refusal.allowed);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn validate_direction(place: &str, direction: &Direction) -> Validity {

@@ -54,7 +54,16 @@ const TABLE: &[Capability] = &[
         "stack userspace",
         "our stack in real time needs the userspace back-end",
     ),
+    Capability::lacks(
+        "own class",
+        "classes in Python run in the simulator that comes with mptcplab: use --on sim",
+    ),
+    Capability::lacks(
+        "own simulator",
+        "only a simulator of your own has it: use --on PROGRAM",
+    ),
     Capability::has("one_at_a_time"),
+    Capability::has("handshake race"),
     Capability::has("behaviour mainline"),
     Capability::has("behaviour oot"),
     Capability::has("first_hop network"),
@@ -66,9 +75,14 @@ const TABLE: &[Capability] = &[
 
 /// All that a description can ask for, with these algorithms.
 pub fn capabilities(registry: &Registry) -> Vec<Capability> {
-    let algorithms = registry.names().map(|(kind, name)| Capability {
-        feature: Cow::Owned(format!("{kind} {name}")),
+    let algorithms = registry.names();
+    let algorithms = algorithms.map(|(kind, name)| format!("{} {name}", kind.field()));
+    let parameters = registry.parameters().iter();
+    let parameters =
+        parameters.map(|(kind, algorithm, name)| format!("{} {algorithm} {name}", kind.field()));
+    let named = algorithms.chain(parameters).map(|feature| Capability {
+        feature: Cow::Owned(feature),
         missing_because: None,
     });
-    TABLE.iter().cloned().chain(algorithms).collect()
+    TABLE.iter().cloned().chain(named).collect()
 }

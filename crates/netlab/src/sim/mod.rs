@@ -14,6 +14,7 @@ mod network;
 mod packet;
 mod sampling;
 mod simulation;
+mod stall;
 mod summary;
 mod trace_hash;
 

@@ -15,6 +15,7 @@ use super::flows::Flows;
 use super::network::{FIRST_CHANNEL, Fate, Network};
 use super::packet::{Content, Datagram, Packet};
 use super::sampling::{Latest, Sampler};
+use super::stall::Stalls;
 use super::summary::Summary;
 use super::trace_hash::TraceHash;
 use crate::capabilities::{Capabilities, Missing};
@@ -23,7 +24,7 @@ use crate::resolved::{Action, Experiment, InvalidDirection, ResolvedError};
 use crate::samples::{TableError, Unit, UnitTable};
 use crate::schedule::{EventRecord, NoChange, Schedule};
 use crate::summary::LinkSummary;
-use crate::time::Nanos;
+use crate::time::{NANOS_PER_SECOND, Nanos};
 
 /// The longest that samples wait in memory while the run goes on. The wall clock decides when they are written, and nothing else.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
@@ -72,6 +73,7 @@ pub struct Simulation {
     flows: Flows,
     registry: Registry,
     schedule: Schedule,
+    stalls: Stalls,
     deadlines: Deadlines,
     sampler: Sampler,
     units: UnitTable,
@@ -108,6 +110,7 @@ impl Simulation {
         let entities = FIRST_CHANNEL as usize + network.channel_count() + actors;
         let mut simulation = Self {
             schedule: Schedule::new(&experiment),
+            stalls: Stalls::new(&experiment),
             deadlines: Deadlines::new(queue.build(), entities),
             sampler: Sampler::create(directory, &experiment, &flows)?,
             units: UnitTable::create(directory, &ids)?,
@@ -164,6 +167,10 @@ impl Simulation {
 
     /// Nothing happens up to `limit`.
     fn rest_until(&mut self, limit: Nanos) -> Result<(), SimulationError> {
+        self.look_before(limit)?;
+        if self.has_ended {
+            return Ok(());
+        }
         self.sample_before(limit)?;
         self.now = self.now.max(limit);
         if self.now >= self.experiment.duration_ns {
@@ -173,6 +180,10 @@ impl Simulation {
     }
 
     fn step(&mut self, at: Nanos, entity: EntityId) -> Result<(), SimulationError> {
+        self.look_before(at)?;
+        if self.has_ended {
+            return Ok(());
+        }
         self.sample_before(at)?;
         self.now = at;
         self.event_count += 1;
@@ -180,8 +191,21 @@ impl Simulation {
             self.flush_if_due()?;
         }
         self.run(entity)?;
-        if self.flows.are_done() {
+        if self.flows.are_done() || self.registry.fault().why().is_some() {
             self.end()?;
+        }
+        Ok(())
+    }
+
+    /// Looks before `at` whether flows with a user's own algorithms stand still; if one does, the run ends there.
+    fn look_before(&mut self, at: Nanos) -> Result<(), TableError> {
+        while self.stalls.next_look() < at && !self.has_ended {
+            let then = self.stalls.next_look();
+            if let Some(why) = self.stalls.look(then, self.flows.hosts()) {
+                self.registry.fault().note(why);
+                self.now = then;
+                self.end()?;
+            }
         }
         Ok(())
     }
@@ -224,6 +248,7 @@ impl Simulation {
 
     /// What an action does to the network, and what hosts hear of it.
     fn carry_out(&mut self, action: &Action) -> Result<(), SimulationError> {
+        self.stalls.note(action);
         self.network.apply(self.now, action, &mut self.deadlines)?;
         let told = self
             .flows
@@ -258,7 +283,7 @@ impl Simulation {
             ];
             let source = SocketAddr::new(segment.source, ports[0]);
             let destination = SocketAddr::new(segment.destination, ports[1]);
-            match self.network.route(source, destination) {
+            match self.network.route(source, destination, &segment.via) {
                 Some(route) => {
                     let packet = self.network.segments.send(route, segment);
                     self.originate(packet)?;
@@ -442,7 +467,11 @@ impl Simulation {
     }
 
     fn summary(&self) -> Summary {
+        let why = self.registry.fault().why();
+        let seconds = self.now as f64 / NANOS_PER_SECOND as f64;
         Summary {
+            status: why.map(|_| "failed"),
+            why: why.map(|why| format!("at {seconds} s of simulated time: {why}")),
             end_ns: self.now,
             trace_hash: self.trace_hash.hex(),
             events: self.schedule.record().to_vec(),

@@ -9,6 +9,12 @@ use crate::time::Nanos;
 /// The result of a run. Its JSON is what `finish` gives to Python.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
+    /// `failed` if a user's own algorithm ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<&'static str>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// When the run ended.
     pub end_ns: Nanos,
     /// XXH3 with 128 bits over all that was delivered and dropped, in hexadecimal digits.

@@ -1,5 +1,6 @@
 //! The simulator, through its public interface.
 
+mod algorithms;
 mod apps;
 mod experiments;
 mod failures;

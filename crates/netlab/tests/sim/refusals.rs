@@ -351,6 +351,16 @@ fn what_is_listed_as_missing_is_what_check_refuses() {
         ask("stack", &|e| e["hosts"][0]["stack"] = json!(stack));
     }
     ask("first_hop", &|e| e["hosts"][0]["first_hop"] = json!("host"));
+    for (own, feature) in [
+        ("./own.py:Own", "own class"),
+        ("crate:own", "own simulator"),
+    ] {
+        let missing = missing_after(|e| {
+            e["flows"][0]["transport"] = json!("tcp");
+            e["flows"][0]["cc"] = json!([own]);
+        });
+        refused.extend(missing.iter().map(|_| feature.to_owned()));
+    }
     refused.sort_unstable();
     let mut listed = listed;
     listed.sort_unstable();

@@ -42,6 +42,7 @@ fn streams_with(kind: &str, name: &str) -> Value {
 fn every_algorithm_has_one_trace_on_every_machine_in_every_build_and_with_both_queues() {
     let registry = Registry::default();
     let hashes = registry.names().map(|(kind, name)| {
+        let kind = kind.field();
         let experiment = streams_with(kind, name);
         let found = hash(&experiment, 1, QueueKind::Calendar);
         assert_eq!(

@@ -26,9 +26,8 @@ impl Hosts {
         };
         stream.opened += 1;
         stream.record.start.get_or_insert(now);
-        let local = SocketAddr::new(stream.local, 0);
         let endpoint = &mut self.hosts[host].endpoint;
-        match endpoint.connect(now, local, stream.remote, &stream.opening) {
+        match endpoint.connect_over(now, stream.first, &stream.others, &stream.opening) {
             Ok(id) => {
                 let slot = Slot::new(stream, index, stream.opened_by, transfer);
                 self.hosts[host].sessions.insert(id, slot);

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView, Profile};
-use mptcp::pm::AddressPair;
+use mptcp::pm::{AddressPair, FourTuple};
 use mptcp::wire;
 
 use crate::flows::{
@@ -24,7 +24,7 @@ use crate::flows::{
 use crate::lookup::Lookup;
 use crate::places::Places;
 use crate::registry::Registry;
-use crate::resolved::{self, Action, Application, Experiment, Flow, FlowEnd, Transport};
+use crate::resolved::{self, Action, Application, Experiment, Flow, FlowEnd, Handshake, Transport};
 use crate::rng::Generator;
 use crate::summary::{FlowSummary, PathSummary};
 use crate::time::Nanos;
@@ -54,8 +54,10 @@ struct Stream {
     opened_by: FlowEnd,
     unit_bytes: u64,
     opening: Profile,
-    local: IpAddr,
-    remote: SocketAddr,
+    /// The ends of a new connection, its port not chosen yet.
+    first: FourTuple,
+    /// The further ways that it is tried on at the same time.
+    others: Vec<FourTuple>,
     /// Of short flows: the time between them.
     intervals: Option<Intervals>,
     opened: u64,
@@ -153,6 +155,25 @@ fn pairs_of_hosts(lookup: &Lookup<'_>) -> Vec<Vec<AddressPair>> {
     all
 }
 
+/// The ways that a connection of a flow starts on.
+fn ways(lookup: &Lookup<'_>, flow: &Flow, port: u16) -> Vec<FourTuple> {
+    let first = pairs(lookup, &flow.paths[..1], flow.opened_by)[0];
+    let others = match flow.handshake {
+        Handshake::Primary => Vec::new(),
+        Handshake::Race => pairs(lookup, &flow.paths, flow.opened_by),
+    };
+    let alike = |pair: &AddressPair| pair.local.is_ipv4() == first.local.is_ipv4();
+    let mut known = BTreeSet::from([first]);
+    let others = others.into_iter().filter(alike);
+    let others = others.filter(|pair| known.insert(*pair));
+    let ways = [first].into_iter().chain(others);
+    ways.map(|pair| FourTuple {
+        local: SocketAddr::new(pair.local, 0),
+        remote: SocketAddr::new(pair.remote, port),
+    })
+    .collect()
+}
+
 /// By host: its addresses that are down at the start.
 fn addresses_that_are_down(lookup: &Lookup<'_>) -> Vec<BTreeSet<IpAddr>> {
     let mut down = vec![BTreeSet::new(); lookup.experiment.hosts.len()];
@@ -211,7 +232,8 @@ impl Hosts {
         let acceptor = other_end(flow.opened_by);
         let accepting = self.host_mut(lookup, flow, acceptor);
         accepting.endpoint.listen(port, made(acceptor));
-        let first = pairs(lookup, &flow.paths[..1], flow.opened_by)[0];
+        let mut ways = ways(lookup, flow, port).into_iter();
+        let first = ways.next().expect("validated: a flow has a path");
         let start = start_of(lookup.experiment, flow, seed);
         let timer = Timer::Open(self.streams.len());
         let opening = self.host_mut(lookup, flow, flow.opened_by);
@@ -222,8 +244,8 @@ impl Hosts {
             opened_by: flow.opened_by,
             unit_bytes: lookup.experiment.measure.unit_bytes,
             opening: made(flow.opened_by),
-            local: first.local,
-            remote: SocketAddr::new(first.remote, port),
+            first,
+            others: ways.collect(),
             intervals: Intervals::of(flow, seed),
             opened: 0,
             record: FlowRecord::new(index, flow, start),
@@ -249,6 +271,18 @@ impl Hosts {
     pub(super) fn record(&self, flow: usize) -> Option<&FlowRecord> {
         let stream = self.stream_of_flow[flow]?;
         Some(&self.streams[stream].record)
+    }
+
+    /// Whether an end of a connection of a flow has data that did not arrive yet.
+    pub(super) fn has_data_to_send(&self, flow: usize) -> bool {
+        let stream = self.stream_of_flow[flow];
+        self.hosts.iter().any(|host| {
+            let mut open = host.sessions.iter().filter(|(_, slot)| !slot.is_closed);
+            open.any(|(id, slot)| {
+                let connection = host.endpoint.connection(*id);
+                Some(slot.stream) == stream && connection.is_some_and(|it| it.unacked_bytes() > 0)
+            })
+        })
     }
 
     /// A packet arrived at a host.

@@ -1,6 +1,6 @@
 //! What a description asks of the protocol engine, in the engine's words.
 
-use mptcp::connection::{Algorithms, Buffer, Config};
+use mptcp::connection::{Algorithms, Buffer, Config, Start};
 use mptcp::endpoint::Profile;
 use mptcp::failure::{self, FailedAfter, Reinjection};
 use mptcp::pm::{self, AddressPair};
@@ -10,8 +10,11 @@ use mptcp::{cc, sched};
 
 use crate::flows::{host_at, pairs};
 use crate::lookup::Lookup;
+use crate::parameters::{self, Kind};
 use crate::registry::{MakeControl, MakePathManager, MakeScheduler, Registry};
-use crate::resolved::{self, Behaviour, Flow, FlowEnd, Host, Transport};
+use crate::resolved::{
+    self, Algorithm, Behaviour, Flow, FlowEnd, Handshake, Host, Parameters, Transport,
+};
 use crate::rng::Generator;
 
 /// Headers without options; those of IPv6 count where an end of a path has no IPv4.
@@ -61,6 +64,10 @@ fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host) -> Config {
         receive_buffer: grown_from(FIRST_RECEIVE_BUFFER_BYTES, host.rcvbuf_bytes),
         // The first SYN, and its retransmissions with the option.
         max_capable_syns: host.syn_retries + 1,
+        start: match flow.handshake {
+            Handshake::Primary => Start::Primary,
+            Handshake::Race => Start::Race,
+        },
         behaviour,
         ..Config::default()
     }
@@ -134,9 +141,9 @@ fn order(described: &Behaviour) -> SubflowOrder {
 
 /// Makes the algorithms of each connection of a flow, at one end.
 struct AlgorithmMaker {
-    control: (MakeControl, cc::Parameters),
-    scheduler: (MakeScheduler, sched::Parameters),
-    path_manager: (MakePathManager, pm::Parameters),
+    control: (MakeControl, cc::Parameters, Parameters),
+    scheduler: (MakeScheduler, sched::Parameters, Parameters),
+    path_manager: (MakePathManager, pm::Parameters, Parameters),
     pairs: Vec<AddressPair>,
     /// Whether only one interface carries data at a time: all others are backup ones.
     one_at_a_time: bool,
@@ -151,31 +158,26 @@ impl AlgorithmMaker {
         seed: u64,
         registry: &Registry,
     ) -> Self {
-        let control = registry.control(flow.cc.first().map_or("reno", String::as_str));
-        let scheduler = flow.scheduler.first();
-        let scheduler = registry.scheduler(scheduler.map_or("kernel_default", String::as_str));
-        let manager = flow.path_manager.first();
-        let manager_name = manager.map_or("passive", |manager| manager.name.as_str());
-        let path_manager = registry.path_manager(manager_name);
         let known = "checked: there is an algorithm of that name";
-        let mut control_parameters = cc::Parameters::default();
-        let label = format!("cc/{}", flow.id);
-        control_parameters.bbr.seed = Generator::new(seed, &label).bits();
+        let control = first_or(flow, Kind::Control, "reno");
+        let scheduler = first_or(flow, Kind::Scheduler, "kernel_default");
+        let manager = first_or(flow, Kind::PathManager, "passive");
+        let seed = Generator::new(seed, &format!("cc/{}", flow.id)).bits();
         Self {
-            control: (control.expect(known).clone(), control_parameters),
+            control: (
+                registry.control(&control.name).expect(known).clone(),
+                parameters::control(&control, seed),
+                control.parameters,
+            ),
             scheduler: (
-                scheduler.expect(known).clone(),
-                sched::Parameters {
-                    order: order(host.behaviour()),
-                    ..sched::Parameters::default()
-                },
+                registry.scheduler(&scheduler.name).expect(known).clone(),
+                parameters::scheduler(&scheduler, order(host.behaviour())),
+                scheduler.parameters,
             ),
             path_manager: (
-                path_manager.expect(known).clone(),
-                pm::Parameters {
-                    subflows: manager.and_then(|manager| manager.subflows),
-                    ..pm::Parameters::default()
-                },
+                registry.path_manager(&manager.name).expect(known).clone(),
+                parameters::path_manager(&manager, lookup.experiment, &host.id),
+                manager.parameters,
             ),
             pairs: pairs(lookup, &flow.paths, side),
             one_at_a_time: host.one_at_a_time,
@@ -183,13 +185,13 @@ impl AlgorithmMaker {
     }
 
     fn make(&self, seen: &pm::Connection) -> Algorithms {
-        let (make_control, control) = &self.control;
-        let (make_scheduler, scheduler) = &self.scheduler;
-        let (make_manager, manager) = &self.path_manager;
+        let (make_control, control, given_to_control) = &self.control;
+        let (make_scheduler, scheduler, given_to_scheduler) = &self.scheduler;
+        let (make_manager, manager, given_to_manager) = &self.path_manager;
         Algorithms {
-            congestion_control: make_control(control),
-            scheduler: make_scheduler(scheduler),
-            path_manager: make_manager(&self.of_flow(seen), manager),
+            congestion_control: make_control(control, given_to_control),
+            scheduler: make_scheduler(scheduler, given_to_scheduler),
+            path_manager: make_manager(&self.of_flow(seen), manager, given_to_manager),
         }
     }
 
@@ -208,4 +210,13 @@ impl AlgorithmMaker {
         }
         connection
     }
+}
+
+/// The first choice of a flow; flows over TCP name no scheduler and no path manager.
+fn first_or(flow: &Flow, kind: Kind, otherwise: &str) -> Algorithm {
+    let first = flow.algorithms(kind).first().cloned();
+    first.unwrap_or_else(|| Algorithm {
+        name: otherwise.to_owned(),
+        parameters: Parameters::new(),
+    })
 }

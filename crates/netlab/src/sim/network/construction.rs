@@ -1,6 +1,6 @@
 //! The network of an experiment.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use super::forwarding::Forwarding;
@@ -133,7 +133,10 @@ fn indices<'a>(ids: impl Iterator<Item = &'a String>) -> HashMap<String, usize> 
 
 fn interfaces(experiment: &Experiment) -> Vec<Interface> {
     let hosts: HashSet<_> = experiment.hosts.iter().map(|host| &host.id).collect();
+    let nodes = experiment.interfaces.iter().map(|one| &one.node);
+    let nodes: BTreeMap<_, _> = nodes.zip(0..).collect();
     let new = |interface: &resolved::Interface| Interface {
+        node: nodes[&interface.node],
         is_port: !hosts.contains(&interface.node),
         is_up: interface.up,
         port_is_down: false,

@@ -6,7 +6,7 @@ mod forwarding;
 mod routes;
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::captures::Captures;
 use super::event_queue::{Deadlines, EntityId};
@@ -64,6 +64,8 @@ impl DropPlace {
 
 /// Where a node is attached to a link.
 pub(in crate::sim) struct Interface {
+    /// A number that all interfaces of a node have.
+    node: usize,
     /// Whether it belongs to a router, switch or access point.
     is_port: bool,
     is_up: bool,
@@ -131,14 +133,34 @@ impl Network {
         }
     }
 
-    /// The route of a segment between these two, if a flow has one.
+    /// The route of a segment between these two, if a flow has one. With a source route it is the first that passes these
+    /// routers in this order, and what comes back takes the same way.
     pub(in crate::sim) fn route(
         &mut self,
         source: SocketAddr,
         destination: SocketAddr,
+        via: &[Ipv4Addr],
     ) -> Option<RouteId> {
-        self.routes
-            .between(&mut self.forwarding, source, destination)
+        if via.is_empty() {
+            let forwarding = &mut self.forwarding;
+            return self.routes.between(forwarding, source, destination);
+        }
+        let mut candidates = self.routes.listed_between(source, destination)?.iter();
+        let route = *candidates.find(|route| self.passes(**route, via))?;
+        self.routes.pin(destination, source, route.reversed());
+        Some(route)
+    }
+
+    /// Whether a route passes these routers in this order, others perhaps in between.
+    fn passes(&self, route: RouteId, via: &[Ipv4Addr]) -> bool {
+        let hops = self.routes.get(route).first_hop..;
+        let directions = hops.map_while(|hop| self.routes.direction(hop));
+        let mut nodes =
+            directions.map(|direction| self.interfaces[self.ends_of(direction)[1]].node);
+        via.iter().all(|router| {
+            let router = self.interface_at.get(&IpAddr::V4(*router));
+            router.is_some_and(|router| nodes.any(|node| node == self.interfaces[*router].node))
+        })
     }
 
     /// A host has a packet for which there is no route.

@@ -75,6 +75,8 @@ pub(super) struct Routes {
     of_flow: FxHashMap<(usize, AddressPair), Known>,
     /// What routers chose, by the sender and the receiver of a path.
     of_ends: FxHashMap<(SocketAddr, SocketAddr), RouteId>,
+    /// The ways back of what came with a source route, by both ends.
+    pinned: FxHashMap<(SocketAddr, SocketAddr), RouteId>,
 }
 
 impl Routes {
@@ -154,18 +156,10 @@ impl Routes {
         source: SocketAddr,
         destination: SocketAddr,
     ) -> Option<RouteId> {
-        let pair = AddressPair {
-            local: source.ip(),
-            remote: destination.ip(),
-        };
-        let ends = [
-            (destination.port(), source.port()),
-            (source.port(), destination.port()),
-        ];
-        let (known, opened_from) = ends.into_iter().find_map(|(accepted_at, opened_from)| {
-            let known = self.of_flow.get(&(flow_at_port(accepted_at)?, pair))?;
-            Some((known, opened_from))
-        })?;
+        if let Some(route) = self.pinned.get(&(source, destination)) {
+            return Some(*route);
+        }
+        let (known, opened_from) = self.known(source, destination)?;
         match known {
             Known::Routes(routes) => Some(routes[usize::from(opened_from) % routes.len()]),
             Known::Chosen { path, is_back } => {
@@ -178,6 +172,39 @@ impl Routes {
                 Some(if is_back { route.reversed() } else { route })
             }
         }
+    }
+
+    /// The routes of the description that a segment between these two may take; none where routers choose.
+    pub(super) fn listed_between(
+        &self,
+        source: SocketAddr,
+        destination: SocketAddr,
+    ) -> Option<&[RouteId]> {
+        match self.known(source, destination)? {
+            (Known::Routes(routes), _) => Some(routes),
+            (Known::Chosen { .. }, _) => None,
+        }
+    }
+
+    /// Lets segments between these two take this route from now on.
+    pub(super) fn pin(&mut self, source: SocketAddr, destination: SocketAddr, route: RouteId) {
+        self.pinned.insert((source, destination), route);
+    }
+
+    /// What leads from one end of a flow to the other, and the port that its opener has.
+    fn known(&self, source: SocketAddr, destination: SocketAddr) -> Option<(&Known, u16)> {
+        let pair = AddressPair {
+            local: source.ip(),
+            remote: destination.ip(),
+        };
+        let ends = [
+            (destination.port(), source.port()),
+            (source.port(), destination.port()),
+        ];
+        ends.into_iter().find_map(|(accepted_at, opened_from)| {
+            let known = self.of_flow.get(&(flow_at_port(accepted_at)?, pair))?;
+            Some((known, opened_from))
+        })
     }
 
     /// The route that routers choose from the sender of a path to its receiver; they are asked once.

@@ -1,0 +1,157 @@
+//! Path managers. Of interfaces and routers the description has names, and path managers addresses.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use mptcp::pm::{Endpoint, EndpointFlags, Gateways, Parameters};
+use serde_json::Value;
+
+use super::value::{integer, list, word};
+use super::{Parameter, Values, apply};
+use crate::flows::addresses_at;
+use crate::resolved::{Algorithm, Experiment};
+
+/// The most that the kernel takes.
+const MOST_FURTHER_SUBFLOWS: u32 = 8;
+
+/// The parameters of path managers. Those with names in them are taken over by [`path_manager`].
+pub const PATH_MANAGER: &[Parameter<Parameters>] = &[
+    Parameter {
+        algorithms: &["n_diff_ports"],
+        name: "subflows",
+        unit: "subflows",
+        values: Values::Integer { least: 1, most: 64 },
+        default: "2",
+        meaning: "subflows between the initial pair of addresses, the first included",
+        set: |to, value| to.subflows = Some(integer(value)),
+    },
+    Parameter {
+        algorithms: &["binder"],
+        name: "gateways",
+        unit: "",
+        values: Values::Gateways,
+        default: "none, and so no further subflow",
+        meaning: "the routers that the packets of each further subflow pass, in order",
+        set: |_, _| (),
+    },
+    Parameter {
+        algorithms: &["kernel_endpoints"],
+        name: "endpoints",
+        unit: "",
+        values: Values::Endpoints,
+        default: "the interfaces of the flow's further paths: subflow on the side that opens, signal on the other",
+        meaning: "what `ip mptcp endpoint` has at the host of each interface, in order",
+        set: |_, _| (),
+    },
+    Parameter {
+        algorithms: &["kernel_endpoints"],
+        name: "subflows",
+        unit: "subflows",
+        values: Values::Integer {
+            least: 0,
+            most: MOST_FURTHER_SUBFLOWS,
+        },
+        default: "8",
+        meaning: "limit of further subflows, as of `ip mptcp limits`",
+        set: |to, value| to.limits.subflows = integer(value) as usize,
+    },
+    Parameter {
+        algorithms: &["kernel_endpoints"],
+        name: "add_addr_accepted",
+        unit: "addresses",
+        values: Values::Integer {
+            least: 0,
+            most: MOST_FURTHER_SUBFLOWS,
+        },
+        default: "8",
+        meaning: "limit of announced addresses that are connected to, as of `ip mptcp limits`",
+        set: |to, value| to.limits.add_addr_accepted = integer(value) as usize,
+    },
+];
+
+/// What a path manager is given at one of the flow's hosts.
+pub fn path_manager(algorithm: &Algorithm, experiment: &Experiment, host: &str) -> Parameters {
+    let mut parameters = Parameters::default();
+    let given = &algorithm.parameters;
+    apply(PATH_MANAGER, &algorithm.name, given, &mut parameters);
+    if !algorithm.is_users() {
+        parameters.gateways = given
+            .get("gateways")
+            .map_or_else(Gateways::default, |lists| gateways(lists, experiment));
+        let endpoints = given.get("endpoints");
+        parameters.endpoints = endpoints.map(|all| endpoints_at(all, experiment, host));
+    }
+    parameters
+}
+
+/// Every name of an interface, and every one of a router, in what a path manager is given.
+pub(crate) fn names_in(algorithm: &Algorithm) -> (Vec<&str>, Vec<&str>) {
+    if algorithm.is_users() {
+        return (Vec::new(), Vec::new());
+    }
+    let all = |name: &str| {
+        algorithm
+            .parameters
+            .get(name)
+            .map_or(&[][..], |all| list(all))
+    };
+    let interfaces = all("endpoints").iter().map(|one| word(&one["interface"]));
+    let routers = all("gateways").iter().flat_map(list).map(word);
+    (interfaces.collect(), routers.collect())
+}
+
+fn gateways(lists: &Value, experiment: &Experiment) -> Gateways {
+    let hops = |hops: &Value| {
+        let addresses = list(hops).iter().map(|router| {
+            let address = router_address(experiment, word(router));
+            address
+                .expect("validated: a router with an IPv4 address")
+                .to_string()
+        });
+        addresses.collect::<Vec<_>>().join(",")
+    };
+    let text: Vec<_> = list(lists).iter().map(hops).collect();
+    text.join("-")
+        .parse()
+        .expect("checked: few enough lists of few enough hops")
+}
+
+/// The first IPv4 address of a router.
+pub(crate) fn router_address(experiment: &Experiment, router: &str) -> Option<Ipv4Addr> {
+    let mut own = experiment
+        .interfaces
+        .iter()
+        .filter(|one| one.node == router);
+    own.find_map(|one| {
+        addresses_at(one)
+            .into_iter()
+            .find_map(|address| match address {
+                IpAddr::V4(address) => Some(address),
+                IpAddr::V6(_) => None,
+            })
+    })
+}
+
+/// Those of one host, with both addresses of each interface.
+fn endpoints_at(all: &Value, experiment: &Experiment, host: &str) -> Vec<Endpoint> {
+    let here = list(all).iter().filter_map(|one| {
+        let mut interfaces = experiment.interfaces.iter();
+        let interface = interfaces.find(|interface| interface.id == word(&one["interface"]))?;
+        let flags = flags_of(&one["flags"]);
+        (interface.node == host).then(|| {
+            let addresses = addresses_at(interface).into_iter();
+            addresses.map(move |address| Endpoint { address, flags })
+        })
+    });
+    here.flatten().collect()
+}
+
+fn flags_of(names: &Value) -> EndpointFlags {
+    let flags = list(names).iter().map(|name| match word(name) {
+        "signal" => EndpointFlags::SIGNAL,
+        "subflow" => EndpointFlags::SUBFLOW,
+        "backup" => EndpointFlags::BACKUP,
+        "fullmesh" => EndpointFlags::FULLMESH,
+        _ => EndpointFlags::LAMINAR,
+    });
+    flags.fold(EndpointFlags::default(), |all, flag| all | flag)
+}

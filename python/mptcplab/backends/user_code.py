@@ -1,0 +1,180 @@
+"""Classes in Python as algorithms of the simulator: loading them, and a watch over runs that use them."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import inspect
+import linecache
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mptcplab.backends.adapters import ADAPTERS
+from mptcplab.errors import RunFailed, SpecError
+
+#: What makes the adapter of a class, from its parameters (JSON) and what it sees of its connection.
+Make = Callable[[str, object], object]
+Classes = dict[str, dict[str, Make]]
+
+#: The hooks that a class must have, by the field of a flow that names it.
+REQUIRED = {"cc": ("acked", "congestion"), "scheduler": ("next",), "path_manager": ("handle",)}
+#: Those that belong together.
+TOGETHER = {"poll_timeout": "handle_timeout"}
+#: A run whose simulated time stands still for so long in real time does not come back.
+PATIENCE_S = 10.0
+#: How long a hook has to end after it was told to.
+GRACE_S = 2.0
+#: Simulated time is looked at so often.
+STEP_NS = 1_000_000
+
+
+def load(experiment: Mapping[str, Any]) -> Classes:
+    """The classes that the flows of a resolved experiment name, by field and name.
+
+    Raises SpecError for a file that does not run, a class that is not there, and one that cannot be used.
+    """
+    modules = {code["file"]: _module(code["file"], code["source"]) for code in experiment.get("user_code", ())}
+    classes: Classes = {}
+    for flow in experiment["flows"]:
+        for field in REQUIRED:
+            for choice in flow[field]:
+                name = choice if isinstance(choice, str) else choice["name"]
+                file, _, class_name = name.rpartition(":")
+                if file in modules:
+                    place = f"flows.{flow['id']}.{field}: {name}"
+                    found = _class(modules[file], class_name, place)
+                    _check_hooks(found, field, place)
+                    parameters = {} if isinstance(choice, str) else choice
+                    _check_parameters(
+                        found, field, {key: parameters[key] for key in parameters if key != "name"}, place
+                    )
+                    classes.setdefault(field, {})[name] = partial(ADAPTERS[field], found)
+    return classes
+
+
+def fields_of(name: str) -> list[str]:
+    """The fields of a flow that could name this class, `./FILE.py:CLASS` from the working directory, by its hooks.
+
+    Raises SpecError for a file that cannot be read or does not run, and a class that is not there.
+    """
+    file, _, class_name = name.rpartition(":")
+    try:
+        source = Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise SpecError(f"{file} cannot be read: {error.strerror}", allowed="a Python file") from error
+    found = _class(_module(file, source), class_name, name)
+    return [field for field, hooks in REQUIRED.items() if all(callable(getattr(found, hook, None)) for hook in hooks)]
+
+
+def _module(file: str, source: str) -> ModuleType:
+    """The module that a file makes, anew for each run so that none sees what another has left."""
+    module = ModuleType(f"user_code_{hashlib.sha256(source.encode()).hexdigest()[:16]}")
+    module.__file__ = file
+    # Standard output belongs to results.
+    vars(module)["print"] = partial(print, file=sys.stderr)
+    # Tracebacks show the lines that ran, wherever the file is by now.
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    sys.modules[module.__name__] = module  # dataclasses look their module up
+    try:
+        exec(compile(source, file, "exec"), module.__dict__)
+    except Exception as error:
+        lines = [entry.lineno for entry in traceback.extract_tb(error.__traceback__) if entry.filename == file]
+        line, told = (error.lineno, error.msg) if isinstance(error, SyntaxError) else (lines[-1], str(error))
+        problem = f"{file}, line {line}: {type(error).__name__}: {told}"
+        raise SpecError(problem, allowed="a Python file that can be imported") from error
+    return module
+
+
+def _class(module: ModuleType, name: str, place: str) -> type:
+    found = getattr(module, name, None)
+    if not inspect.isclass(found):
+        own = [
+            key for key, value in vars(module).items() if inspect.isclass(value) and value.__module__ == module.__name__
+        ]
+        raise SpecError(f"{place}: the file has no class {name}", allowed=", ".join(own) or "a class in the file")
+    return found
+
+
+def _check_hooks(found: type, field: str, place: str) -> None:
+    lacking = [hook for hook in REQUIRED[field] if not callable(getattr(found, hook, None))]
+    lacking += [second for first, second in TOGETHER.items() if hasattr(found, first) and not hasattr(found, second)]
+    if lacking:
+        allowed = f"a class with the hooks {', '.join(REQUIRED[field])}"
+        raise SpecError(f"{place}: the class has no method {', '.join(lacking)}", allowed=allowed)
+
+
+def _check_parameters(found: type, field: str, parameters: Mapping[str, Any], place: str) -> None:
+    """Whether an object can be made with these parameters; a path manager gets its connection before them."""
+    signature = inspect.signature(found)
+    try:
+        signature.bind(*([None] if field == "path_manager" else []), **parameters)
+    except TypeError as error:
+        raise SpecError(f"{place}: {error}", allowed=f"{found.__name__}{signature}") from error
+
+
+class Watched:
+    """A simulation in a thread of its own, so that a hook that never ends does not hold up who waits for the run."""
+
+    def __init__(self, simulation: Any) -> None:
+        self._simulation = simulation
+        self._beat = time.monotonic()
+        self._done = threading.Event()
+        self._outcome: Callable[[], bool] = lambda: False
+
+    def advance(self, until_ns: int) -> bool:
+        """Whether the run has ended. Raises RunFailed if a hook does not come back."""
+        self._done.clear()
+        self._beat = time.monotonic()
+        thread = threading.Thread(target=self._work, args=(until_ns,), daemon=True)
+        thread.start()
+        while not self._done.wait(timeout=PATIENCE_S / 10):
+            if time.monotonic() - self._beat > PATIENCE_S:
+                self._interrupt(thread)
+                break
+        return self._outcome()
+
+    def _work(self, until_ns: int) -> None:
+        try:
+            ended = self._step_to(until_ns)
+            self._outcome = lambda: ended
+        except BaseException as error:
+            # The hook may have ended just before it was told to.
+            failure = RunFailed(str(error)) if isinstance(error, HangingHook) else error
+
+            def raised() -> bool:
+                raise failure
+
+            self._outcome = raised
+        finally:
+            self._done.set()
+
+    def _step_to(self, until_ns: int) -> bool:
+        while self._simulation.now_ns < until_ns:
+            if self._simulation.advance(min(self._simulation.now_ns + STEP_NS, until_ns)):
+                return True
+            self._beat = time.monotonic()
+        return False
+
+    def _interrupt(self, thread: threading.Thread) -> None:
+        """End the hook that hangs, which ends the run with its traceback; if that does not help, give the run up."""
+        hanging = sys._current_frames().get(thread.ident or 0)
+        where = "".join(traceback.format_stack(hanging)) if hanging is not None else ""
+        identity, interrupt = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(HangingHook)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, interrupt)
+        if not self._done.wait(timeout=GRACE_S):
+            why = f"user code: simulated time has stood still for {PATIENCE_S:g} s of real time, and cannot be stopped"
+            raise RunFailed(f"{why}; it was here:\n{where}")
+
+
+class HangingHook(BaseException):
+    """Raised in a hook that does not end."""
+
+    def __str__(self) -> str:
+        return f"simulated time has stood still for {PATIENCE_S:g} s of real time"

@@ -1,0 +1,79 @@
+"""``mptcplab bench-algorithm``: a newcomer beside all algorithms of its kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mptcplab.cli.options import As_json, Jobs, Out, Repeat, Seed
+
+if TYPE_CHECKING:
+    from mptcplab.benchmark import Standing
+
+EXAMPLE = "Example: mptcplab bench-algorithm ./examples/own-algorithms.py:Aimd"
+COLUMNS = ("scenario", "metric", "newcomer", "best", "", "median", "place")
+
+
+def command(
+    algorithm: Annotated[str, typer.Argument(help="./FILE.py:CLASS, or the name of a built-in one.")],
+    kind: Annotated[
+        str | None, typer.Option(help="If the name says too little.", metavar="cc|scheduler|path_manager")
+    ] = None,
+    against: Annotated[
+        str, typer.Option(help="With what, with commas; default all of the kind.", metavar="A,B..")
+    ] = "",
+    seed: Seed = 1,
+    repeat: Repeat = 1,
+    out: Out = Path("results"),
+    jobs: Jobs = None,
+    report: Annotated[Path, typer.Option(help="The page.")] = Path("bench-algorithm.html"),
+    as_json: As_json = False,
+) -> None:
+    """Compare an algorithm with all others of its kind.
+
+    Nine scenarios in the simulator; built-in ones that were run before are not run again.
+    """
+    from mptcplab import benchmark
+    from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
+    from mptcplab.cli.progress import progress
+    from mptcplab.report import contest_page
+    from mptcplab.runner import execute, plan
+
+    contest = benchmark.contest(algorithm, kind, [name for name in against.split(",") if name])
+    work = plan(list(contest.experiments.values()), "sim", seed=seed, repeat=repeat, out=out)
+    with progress(work) as observer:
+        bundles = execute(work, observer, workers=jobs)
+    found = benchmark.standings(contest, bundles)
+    document = benchmark.document(contest, found, bundles)
+    write_text(report, contest_page(document))
+    if as_json:
+        print_json(document)
+    else:
+        print_table(COLUMNS, [_row(standing) for standing in found], right=(2, 4, 5, 6))
+        for entry in document["not_done"]:
+            print_line(f"{entry['status']}: {entry['experiment']}, seed {entry['seed']}: {entry['why']}")
+        print_remark(f"wrote {report}")
+    if document["not_done"]:
+        raise typer.Exit(4)
+
+
+def _row(standing: Standing) -> list[str]:
+    from rich.markup import escape
+
+    from mptcplab.report.quantities import MISSING, quantity
+
+    unit = standing.measure.unit
+    medians = {name: quantity(found.median, unit) if found else MISSING for name, found in standing.spreads.items()}
+    others = standing.others
+    best, middle = (others[0][0], others[len(others) // 2][0]) if others else (MISSING, MISSING)
+    return [
+        standing.measure.scenario,
+        standing.measure.metric,
+        medians[standing.newcomer],
+        escape(best),
+        medians.get(best, MISSING),
+        medians.get(middle, MISSING),
+        f"{standing.place or MISSING} of {len(standing.spreads)}",
+    ]
