@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from measured import measured
+from mptcplab.catalogue import listing
 from mptcplab.experiment import members
 
 pytestmark = pytest.mark.kernel
@@ -13,11 +14,13 @@ pytestmark = pytest.mark.kernel
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
 
-def has_mptcp(file: Path) -> bool:
-    return any(flow["transport"] == "mptcp" for flow in members(file)[0].resolve().data["flows"])
+def is_for_kernel(file: Path) -> bool:
+    """Whether it has a flow of Multipath TCP, and nothing that only the simulator can do."""
+    flows = members(file)[0].resolve().data["flows"]
+    return any(flow["transport"] == "mptcp" for flow in flows) and "kernel" in listing(str(file))[0]["on"]
 
 
-OF_MPTCP = [file for file in EXAMPLES if has_mptcp(file)]
+OF_MPTCP = [file for file in EXAMPLES if is_for_kernel(file)]
 
 
 def test_there_is_one() -> None:

@@ -10,7 +10,11 @@ use crate::seq::SeqNr;
 /// All of them, in the order of their sequence numbers. What was sent piece after piece of one stretch of the stream is one run,
 /// so that a segment takes no memory for its bytes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SentData(VecDeque<Run>);
+pub(super) struct SentData {
+    runs: VecDeque<Run>,
+    /// Whether some run stands before an earlier one in the stream, as what is sent again for another subflow does.
+    is_mixed: bool,
+}
 
 /// Neighbours on the subflow and in the stream.
 #[derive(Clone, Debug)]
@@ -39,30 +43,39 @@ impl Run {
 impl SentData {
     /// `chunk` is sent for the first time, and `seq` is its first number: the next one.
     pub fn push(&mut self, seq: SeqNr, chunk: &Chunk) {
-        let continues = self.0.back_mut().is_some_and(|last| last.extend(chunk));
+        let last = self.runs.back_mut();
+        self.is_mixed = match &last {
+            Some(last) => self.is_mixed || chunk.offset < last.chunk.end(),
+            None => false,
+        };
+        let continues = last.is_some_and(|last| last.extend(chunk));
         if !continues && !chunk.payload.is_empty() {
             let chunk = chunk.clone();
-            queue::push(&mut self.0, Run { seq, chunk });
+            queue::push(&mut self.runs, Run { seq, chunk });
         }
     }
 
     /// What comes before `seq` is acknowledged.
     pub fn forget_before(&mut self, seq: SeqNr) {
         while self
-            .0
+            .runs
             .front()
             .is_some_and(|first| first.end().is_at_or_before(seq))
         {
-            self.0.pop_front();
+            self.runs.pop_front();
         }
-        if let Some(first) = self.0.front_mut().filter(|first| first.seq.is_before(seq)) {
+        if let Some(first) = self
+            .runs
+            .front_mut()
+            .filter(|first| first.seq.is_before(seq))
+        {
             first.cut_front(seq.distance_from(first.seq) as u32);
         }
     }
 
     /// All is acknowledged.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.runs.clear();
     }
 
     /// The bytes from `seq` on, all of one segment.
@@ -87,13 +100,21 @@ impl SentData {
     /// The number of a byte of the stream; the first, if it was sent several times.
     pub fn seq_of(&self, offset: u64) -> Option<SeqNr> {
         let has_it = |run: &&Run| run.chunk.offset <= offset && offset < run.chunk.end();
-        let run = self.0.iter().find(has_it)?;
+        let run = match self.is_mixed {
+            true => self.runs.iter().find(has_it)?,
+            false => {
+                let after = self.runs.partition_point(|run| run.chunk.offset <= offset);
+                self.runs.get(after.checked_sub(1)?).filter(has_it)?
+            }
+        };
         Some(run.seq + (offset - run.chunk.offset) as u32)
     }
 
     fn run_with(&self, seq: SeqNr) -> &Run {
-        let after = self.0.partition_point(|run| run.seq.is_at_or_before(seq));
-        &self.0[after - 1]
+        let after = self
+            .runs
+            .partition_point(|run| run.seq.is_at_or_before(seq));
+        &self.runs[after - 1]
     }
 }
 
@@ -120,15 +141,29 @@ mod tests {
         for (index, chunk) in (0..).zip(&sent) {
             data.push(first + 10 * index, chunk);
         }
-        assert_eq!(data.0.len(), 3);
+        assert_eq!(data.runs.len(), 3);
         for (index, chunk) in (0..).zip(&sent) {
             assert_eq!(data.slice(first + 10 * index, 10), *chunk);
         }
         assert_eq!(data.seq_of(505), Some(first + 25));
+        assert_eq!(data.seq_of(99), None);
+        assert_eq!(data.seq_of(200), None);
         data.forget_before(first + 10);
         assert_eq!(data.slice(first + 10, 10), sent[1]);
         assert_eq!(data.seq_of(105), None, "it is acknowledged");
         data.forget_before(first + 30);
-        assert_eq!(data.0.len(), 1);
+        assert_eq!(data.runs.len(), 1);
+    }
+    #[test]
+    fn what_is_sent_again_is_found_where_it_came_first() {
+        let mut data = SentData::default();
+        for (seq, offset) in [(0, 100), (10, 300), (20, 200), (30, 100)] {
+            data.push(SeqNr(seq), &chunk(offset, 10));
+        }
+        assert_eq!(data.seq_of(305), Some(SeqNr(15)));
+        assert_eq!(data.seq_of(205), Some(SeqNr(25)));
+        assert_eq!(data.seq_of(105), Some(SeqNr(5)));
+        data.forget_before(SeqNr(10));
+        assert_eq!(data.seq_of(105), Some(SeqNr(35)));
     }
 }
