@@ -59,13 +59,13 @@ pub trait EventQueue: Send {
     fn pop(&mut self) -> Option<Entry>;
 }
 
-/// The implementations of [`EventQueue`]; they give the same order, so which one runs is a matter of speed.
+/// The implementations of `EventQueue`; they give the same order, so which one runs is a matter of speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueKind {
-    /// [`CalendarQueue`]: the faster one, and the more so the more links there are.
+    /// `CalendarQueue`: the faster one, and the more so the more links there are.
     #[default]
     Calendar,
-    /// [`HeapQueue`].
+    /// `HeapQueue`.
     Heap,
 }
 
