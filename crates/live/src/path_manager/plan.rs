@@ -125,16 +125,17 @@ pub(super) fn plan(experiment: &Experiment) -> Result<Vec<HostPlan>, Missing> {
     if let Some(missing) = check(experiment).into_iter().next() {
         return Err(missing);
     }
+    let lookup = Lookup::new(experiment);
     let hosts = experiment.hosts.iter();
-    let plans = hosts.map(|host| plan_host(experiment, host));
+    let plans = hosts.map(|host| plan_host(&lookup, host));
     Ok(plans.filter(|plan| !plan.flows.is_empty()).collect())
 }
 
-fn plan_host(experiment: &Experiment, host: &Host) -> HostPlan {
-    let flows = flows_of(experiment, &host.id);
+fn plan_host(lookup: &Lookup<'_>, host: &Host) -> HostPlan {
+    let flows = flows_of(lookup.experiment, &host.id);
     let plans: Vec<_> = flows
         .iter()
-        .flat_map(|(index, flow)| plan_ends(experiment, *index, flow, &host.id))
+        .flat_map(|(index, flow)| plan_ends(lookup, *index, flow, &host.id))
         .collect();
     let mode = if plans.iter().all(|flow| flow.policy.is_none()) {
         Mode::Endpoints(endpoints(&plans))
@@ -144,7 +145,7 @@ fn plan_host(experiment: &Experiment, host: &Host) -> HostPlan {
     HostPlan {
         id: host.id.clone(),
         delay_ns: host.behaviour().path_manager_delay_ns,
-        addresses: addresses_of(experiment, &host.id),
+        addresses: addresses_of(lookup.experiment, &host.id),
         flows: plans,
         mode,
     }
@@ -160,14 +161,14 @@ fn flows_of<'a>(experiment: &'a Experiment, host: &str) -> Vec<(usize, &'a Flow)
 }
 
 /// The ends that a flow has on this host.
-fn plan_ends(experiment: &Experiment, index: usize, flow: &Flow, host: &str) -> Vec<FlowPlan> {
+fn plan_ends(lookup: &Lookup<'_>, index: usize, flow: &Flow, host: &str) -> Vec<FlowPlan> {
     let ends = [(FlowEnd::From, &flow.from), (FlowEnd::To, &flow.to)];
     let here = ends.into_iter().filter(|(_, id)| *id == host);
-    here.map(|(end, _)| plan_end(experiment, index, flow, end))
+    here.map(|(end, _)| plan_end(lookup, index, flow, end))
         .collect()
 }
 
-fn plan_end(experiment: &Experiment, index: usize, flow: &Flow, end: FlowEnd) -> FlowPlan {
+fn plan_end(lookup: &Lookup<'_>, index: usize, flow: &Flow, end: FlowEnd) -> FlowPlan {
     let manager = flow.path_manager.first();
     let peer = match end {
         FlowEnd::From => &flow.to,
@@ -182,10 +183,10 @@ fn plan_end(experiment: &Experiment, index: usize, flow: &Flow, end: FlowEnd) ->
             Role::Acceptor
         },
         port: port_of_flow(index).unwrap_or(u16::MAX),
-        pairs: pairs(&Lookup::new(experiment), &flow.paths, end),
+        pairs: pairs(lookup, &flow.paths, end),
         policy: manager.and_then(|manager| policy(&manager.name)),
         parameters: manager.map_or_else(Parameters::default, |manager| {
-            path_manager(manager, experiment, host_at(flow, end))
+            path_manager(manager, lookup.experiment, host_at(flow, end))
         }),
     }
 }
@@ -231,14 +232,15 @@ fn endpoints(flows: &[FlowPlan]) -> Vec<(IpAddr, u32)> {
 
 /// What no path manager of the kernel can do.
 pub(super) fn check(experiment: &Experiment) -> Vec<Missing> {
+    let lookup = Lookup::new(experiment);
     let hosts = experiment.hosts.iter();
     hosts
-        .flat_map(|host| check_host(experiment, &host.id))
+        .flat_map(|host| check_host(&lookup, &host.id))
         .collect()
 }
 
-fn check_host(experiment: &Experiment, host: &str) -> Vec<Missing> {
-    let flows = flows_of(experiment, host);
+fn check_host(lookup: &Lookup<'_>, host: &str) -> Vec<Missing> {
+    let flows = flows_of(lookup.experiment, host);
     let (kernel, ours): (Vec<_>, Vec<_>) = flows.iter().partition(|(_, flow)| is_by_kernel(flow));
     let unknown = ours.iter().find_map(|(_, flow)| unknown(flow));
     if let Some(unknown) = unknown {
@@ -249,11 +251,11 @@ fn check_host(experiment: &Experiment, host: &str) -> Vec<Missing> {
     }
     let plans: Vec<_> = kernel
         .iter()
-        .flat_map(|(index, flow)| plan_ends(experiment, *index, flow, host))
+        .flat_map(|(index, flow)| plan_ends(lookup, *index, flow, host))
         .collect();
     let foreign = kernel
         .iter()
-        .filter_map(|(index, _)| foreign_pair(host, &plans, &experiment.flows[*index]));
+        .filter_map(|(index, _)| foreign_pair(host, &plans, &lookup.experiment.flows[*index]));
     let refused = [too_many_endpoints(host, &plans), both_ways(host, &plans)];
     refused.into_iter().flatten().chain(foreign).collect()
 }

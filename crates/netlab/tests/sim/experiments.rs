@@ -97,16 +97,16 @@ pub fn add_flow(experiment: &mut Value, id: &str, links: &[&str], app: Value) {
     push(&mut experiment["flows"], flow);
 }
 
+/// The path over one link from client to server.
+pub fn path_over(link: &str) -> Value {
+    json!({"local": format!("client.{link}"), "remote": format!("server.{link}"), "rate_bps": null, "ceiling_bps": null,
+        "hops": [{"link": link, "direction": "forward"}], "rtt_ns": 20 * MS})
+}
+
 /// A flow over the path of each link from client to server; plain TCP takes the first.
 pub fn add_stream(experiment: &mut Value, transport: &str, links: &[&str], app: Value) {
     add_flow(experiment, "bulk", &links[..1], app);
-    let paths: Vec<_> = links
-        .iter()
-        .map(|link| {
-            json!({"local": format!("client.{link}"), "remote": format!("server.{link}"), "rate_bps": null, "ceiling_bps": null,
-                "hops": [{"link": link, "direction": "forward"}], "rtt_ns": 20 * MS})
-        })
-        .collect();
+    let paths: Vec<_> = links.iter().map(|link| path_over(link)).collect();
     let flow = experiment["flows"]
         .as_array_mut()
         .expect("flows")

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::experiments::{
-    MS, SECOND, add_event, add_flow, add_host, add_link, empty, finish, start,
+    MS, Run, SECOND, add_event, add_flow, add_host, add_link, empty, finish, path_over, start,
 };
 
 /// An experiment as it is drawn: client and server, and between them links, flows and faults.
@@ -227,12 +227,8 @@ impl Flow {
         if self.transport == "mptcp" {
             flow["scheduler"] = json!([self.scheduler]);
             flow["path_manager"] = json!([{"name": self.path_manager}]);
-            let ways = (first..links).chain(0..first).map(|link| {
-                let hops = [json!({"link": name(link), "direction": "forward"})];
-                json!({"local": format!("client.link{link}"), "remote": format!("server.link{link}"),
-                    "rate_bps": null, "ceiling_bps": null, "hops": hops, "rtt_ns": 20 * MS})
-            });
-            flow["paths"] = ways.collect();
+            let ways = (first..links).chain(0..first);
+            flow["paths"] = ways.map(|link| path_over(&name(link))).collect();
         }
     }
 }
@@ -281,7 +277,7 @@ impl Fault {
 }
 
 /// Packets that were given to links and neither delivered nor dropped are still in them.
-fn assert_accounted(run: &crate::experiments::Run) -> Result<(), TestCaseError> {
+fn assert_accounted(run: &Run) -> Result<(), TestCaseError> {
     let left: u64 = run
         .summary
         .links
