@@ -11,7 +11,9 @@ use super::window_rule::{WindowBased, WindowRule};
 /// w_i/rtt_i)^2, W being the sum of all windows. For a single path it is 1, exactly.
 pub fn alpha(paths: &[Path]) -> f64 {
     let quality = |path: &&Path| path.window_packets / (path.rtt_s * path.rtt_s);
-    let best = paths.iter().max_by(|one, other| quality(one).total_cmp(&quality(other)));
+    let best = paths
+        .iter()
+        .max_by(|one, other| quality(one).total_cmp(&quality(other)));
     best.map_or(0.0, |best| {
         let sum = sum_in_rtts_of(best, paths);
         total_packets(paths) / sum * (best.window_packets / sum)

@@ -195,7 +195,11 @@ impl Connection {
         self.announcements
             .0
             .retain(|announcement| announcement.address.id != id);
-        for (path, _) in self.paths.iter_mut().filter(|(path, _)| path.local_id == id) {
+        for (path, _) in self
+            .paths
+            .iter_mut()
+            .filter(|(path, _)| path.local_id == id)
+        {
             path.has_lost_address = true;
         }
         let ids = RemovedAddresses::from([id]);

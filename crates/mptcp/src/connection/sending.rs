@@ -4,9 +4,7 @@ use super::path::Path;
 use super::session::PathOptions;
 use super::{Connection, Mode};
 use crate::failure::Reinjection;
-use crate::sched::{
-    Decision, Range, Reason, View, penalized, retransmit_opportunistically,
-};
+use crate::sched::{Decision, Range, Reason, View, penalized, retransmit_opportunistically};
 use crate::subflow::{Chunk, Control};
 use crate::time::Nanos;
 use crate::wire::{Packet, Segment};
