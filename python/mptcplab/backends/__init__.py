@@ -23,9 +23,9 @@ BACKENDS: dict[str, str] = {"sim": "mptcplab.backends.sim", "kernel": "mptcplab.
 #: The feature under which a back-end tells whether this user may do what its runs need.
 PRIVILEGES = "privileges"
 
-#: The features under which a back-end tells whether it runs algorithms of a user's own: a class in a file, and one of
-#: a simulator of their own.
-OWN_CLASS, OWN_SIMULATOR = "own class", "own simulator"
+#: The features under which a back-end tells whether it runs algorithms of a user's own: a class in a file, an eBPF
+#: object, and one of a simulator of their own.
+OWN_CLASS, OWN_OBJECT, OWN_SIMULATOR = "own class", "own object", "own simulator"
 
 #: Back-ends of the design that are still to come, and what they wait for.
 ANNOUNCED: dict[str, str] = {"userspace": "the protocol engine"}
