@@ -10,10 +10,10 @@ use netlab::parameters::Kind;
 use netlab::resolved::{Action, Experiment};
 use rustix::thread::{CapabilitySet, capabilities as capabilities_of};
 
-use crate::Hosts;
 use crate::path_manager::PathManagers;
 use crate::programs::Programs;
 use crate::traffic::why_refused;
+use crate::{Hosts, OwnStack};
 
 const FOLLOWS_PATHS: &str =
     "routers have the routes of the flows' paths and choose none: use the simulator";
@@ -181,17 +181,7 @@ impl Kernel {
     /// Everything in a valid experiment that this kernel cannot do; empty if it can run it.
     pub fn check(&self, experiment: &Experiment) -> Vec<Missing> {
         let mut missing = Capabilities::new(&self.capabilities()).check(experiment);
-        missing.extend(PathManagers::check(experiment));
-        missing.extend(experiment.flows.iter().filter_map(|flow| {
-            Some(Missing {
-                feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),
-                why: why_refused(experiment, flow)?,
-            })
-        }));
-        missing.extend(Hosts::check(experiment).err().map(|error| Missing {
-            feature: "network".to_owned(),
-            why: error.to_string(),
-        }));
+        missing.extend(check_plans(experiment));
         missing
     }
 
@@ -229,6 +219,22 @@ impl Kernel {
     }
 }
 
+/// What cannot be planned, whoever's stack it is for.
+pub(crate) fn check_plans(experiment: &Experiment) -> Vec<Missing> {
+    let mut missing = PathManagers::check(experiment);
+    missing.extend(experiment.flows.iter().filter_map(|flow| {
+        Some(Missing {
+            feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),
+            why: why_refused(experiment, flow)?,
+        })
+    }));
+    missing.extend(Hosts::check(experiment).err().map(|error| Missing {
+        feature: "network".to_owned(),
+        why: error.to_string(),
+    }));
+    missing
+}
+
 /// What our own algorithms can be given and the kernel's cannot; what it can be given stands in [`FIXED`].
 fn parameters() -> impl Iterator<Item = Capability> {
     let why = "the kernel's own algorithms take no parameters of a description: use the simulator";
@@ -243,9 +249,14 @@ fn parameters() -> impl Iterator<Item = Capability> {
     lacking.filter(|one| FIXED.iter().all(|fixed| fixed.feature != one.feature))
 }
 
-/// All that a description can ask for, as this machine and this user have it or not.
-pub fn capabilities() -> Vec<Capability> {
-    let mut table = Kernel::of_this_machine().capabilities();
+/// All that a description can ask for, as this machine and this user have it or not; with our own stack where a host has it,
+/// or without.
+pub fn capabilities(has_own_stack: bool) -> Vec<Capability> {
+    let kernel = Kernel::of_this_machine();
+    let mut table = match has_own_stack {
+        true => OwnStack(kernel).capabilities(),
+        false => kernel.capabilities(),
+    };
     let privileges = obstacle().map(|missing| missing.why.into());
     table.push(Capability {
         feature: "privileges".into(),
@@ -255,10 +266,15 @@ pub fn capabilities() -> Vec<Capability> {
 }
 
 /// Everything in a valid experiment that cannot be run on this machine; empty if it can.
-pub fn check(experiment: &Experiment) -> Vec<Missing> {
+pub fn check(experiment: &Experiment, has_own_stack: bool) -> Vec<Missing> {
+    let kernel = Kernel::of_this_machine();
+    let missing = match has_own_stack {
+        true => OwnStack(kernel).check(experiment),
+        false => kernel.check(experiment),
+    };
     let obstacle = obstacle().into_iter();
     obstacle
-        .chain(Kernel::of_this_machine().check(experiment))
+        .chain(missing)
         .chain(Programs::check(experiment))
         .collect()
 }

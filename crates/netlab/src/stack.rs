@@ -118,6 +118,19 @@ impl AddressChange {
         })
     }
 
+    /// The addresses.
+    pub fn addresses(&self) -> &[IpAddr] {
+        &self.addresses
+    }
+
+    /// Whether they can be used from now on; `None` if that stays as it is.
+    pub fn is_usable(&self) -> Option<bool> {
+        match self.kind {
+            Change::Usable(is_usable) => Some(is_usable),
+            Change::Backup(_) => None,
+        }
+    }
+
     /// Tells the engine of the host.
     pub fn tell(&self, now: Nanos, endpoint: &mut Endpoint) {
         for &address in &self.addresses {

@@ -29,12 +29,15 @@ use fabric::Fabric;
 pub use fabric::{DirectionState, InterfaceState, NetworkState};
 pub use lateness::{LATENESS_BOUND_NS, LatenessSummary, STANDSTILL_BOUND_NS};
 
+use crate::stack::Mailboxes;
 use crate::{Clock, Device, LiveError, sys};
 
 /// Devices that are looked at in one pass.
 const EVENTS_PER_PASS: usize = 64;
 /// What the wake-up descriptor is called among the devices.
 const WAKE_UP: u64 = u64::MAX;
+/// The same of the descriptor of what hosts with our own stack send.
+const STACKS: u64 = u64::MAX - 1;
 
 /// The longest that an answer of the thread is waited for: a pass takes it milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -53,6 +56,7 @@ pub struct Emulator {
     ended: Option<Fabric>,
     /// Why the thread ended, unless it was told to.
     failure: Arc<OnceLock<String>>,
+    mailboxes: Mailboxes,
     captives: Vec<Captive>,
     directory: PathBuf,
     link_ids: Vec<String>,
@@ -92,7 +96,9 @@ impl Emulator {
             })
         });
         let captives = captives.collect();
-        let fabric = Fabric::new(experiment, seed, devices, clock)?;
+        let mailboxes = Mailboxes::new(experiment);
+        let mailboxes = mailboxes.map_err(LiveError::while_("making an event descriptor"))?;
+        let fabric = Fabric::new(experiment, seed, devices, &mailboxes, clock)?;
         let poller = Poller::new(&fabric)?;
         let wake_up = poller.wake_up()?;
         let (jobs, waiting_jobs) = channel();
@@ -108,6 +114,7 @@ impl Emulator {
             thread: Some(thread),
             ended: None,
             failure,
+            mailboxes,
             captives,
             directory: directory.to_owned(),
             link_ids: experiment
@@ -116,6 +123,11 @@ impl Emulator {
                 .map(|link| link.id.clone())
                 .collect(),
         })
+    }
+
+    /// What lies between it and the hosts with our own stack.
+    pub(crate) fn mailboxes(&self) -> &Mailboxes {
+        &self.mailboxes
     }
 
     /// Back to time 0 of `clock`: links empty and as described, counters at 0, generators at their start, captures from now on.
@@ -153,13 +165,18 @@ impl Emulator {
     /// # Errors
     /// The emulator had failed; or a capture cannot be written.
     pub fn finish(&mut self) -> Result<EmulatorSummary, LiveError> {
-        let (lateness, longest_standstill, captures) = self.ask(|fabric| {
-            let captures = fabric.take_captures();
-            (fabric.lateness(), fabric.longest_standstill, captures)
+        let (lateness, longest_standstill, overflows, captures) = self.ask(|fabric| {
+            let (standstill, overflows) = (fabric.longest_standstill, fabric.overflows);
+            (
+                fabric.lateness(),
+                standstill,
+                overflows,
+                fabric.take_captures(),
+            )
         })?;
         self.end_thread();
         captures.map_or(Ok(()), Captures::finish)?;
-        let why_invalid = self.why_invalid(&lateness, longest_standstill);
+        let why_invalid = self.why_invalid(&lateness, longest_standstill, overflows);
         Ok(EmulatorSummary {
             lateness: lateness.into_iter().map(|(summary, _)| summary).collect(),
             longest_standstill_s: longest_standstill as f64 / 1e9,
@@ -171,7 +188,13 @@ impl Emulator {
         &self,
         lateness: &[(LatenessSummary, bool)],
         standstill: Nanos,
+        overflows: u64,
     ) -> Option<String> {
+        if overflows > 0 {
+            return Some(format!(
+                "{overflows} packets found no room before a host with our own stack: this machine is too busy"
+            ));
+        }
         if standstill > STANDSTILL_BOUND_NS {
             let [found, bound] = [standstill, STANDSTILL_BOUND_NS].map(|ns| ns as f64 / 1e6);
             return Some(format!(
@@ -258,6 +281,8 @@ impl Poller {
             let wake_up = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
             let named = epoll::EventData::new_u64;
             epoll::add(&epoll, &wake_up, named(WAKE_UP), epoll::EventFlags::IN)?;
+            let stacks = fabric.from_stacks.as_ref();
+            epoll::add(&epoll, stacks, named(STACKS), epoll::EventFlags::IN)?;
             for (port, device) in fabric.devices().enumerate() {
                 epoll::add(&epoll, device, named(port as u64), epoll::EventFlags::IN)?;
             }
@@ -319,6 +344,10 @@ impl Poller {
                     WAKE_UP => {
                         let _ = read(&self.wake_up, &mut [0; 8]);
                         jobs.try_iter().for_each(|job| job(fabric));
+                    }
+                    STACKS => {
+                        fabric.take_from_stacks();
+                        fabric.deliver_due();
                     }
                     port => {
                         fabric.read_from(port as usize);

@@ -14,7 +14,6 @@ use netlab::resolved::{
 use netlab::samples::Unit;
 use netlab::time::Nanos;
 
-use super::ProbeAnswer;
 use super::connection::{Acceptor, End, Opener, Owner};
 use super::datagrams::{DatagramReceiver, DatagramSender};
 use super::probe::{DatagramEcho, DatagramProbe, ProbeTimes, StreamEcho, StreamProbe};
@@ -29,10 +28,13 @@ use super::sockets::{
 use super::stream::{Numbering, StreamReceiver, StreamSender};
 use super::unit_header::UNIT_HEADER_BYTES;
 use super::worker::{Group, Task};
+use super::{ProbeAnswer, StreamEnd};
 use crate::{LiveError, NetworkNamespace};
 
 /// Payload of the probes that `measure` asks for; as in the simulator.
 const PROBE_BYTES: u32 = 64;
+/// The congestion control of a kernel that receives from our own stack; every kernel has it.
+const ACKNOWLEDGES_WITH: &str = "reno";
 /// Threads that send more often than this do not run before others: they could leave no time for them.
 const SHORTEST_PUNCTUAL: Nanos = 100_000;
 
@@ -271,12 +273,15 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
 
     fn kind(&self, flow: &Flow, side: FlowEnd) -> StreamKind {
         let speaks_mptcp = self.host(flow, side).is_some_and(|host| host.mptcp);
+        let only_acknowledges = self.runs_our_stack(flow, other_end(side))
+            && stream_end(&flow.app, side) == StreamEnd::Receiver;
         StreamKind {
             is_mptcp: flow.transport == Transport::Mptcp && speaks_mptcp,
-            congestion_control: flow
-                .cc
-                .first()
-                .map_or_else(String::new, |cc| cc.name.clone()),
+            congestion_control: match flow.cc.first() {
+                Some(cc) if !only_acknowledges => cc.name.clone(),
+                // What our stack sends with may be none of the kernel's.
+                _ => ACKNOWLEDGES_WITH.to_owned(),
+            },
         }
     }
 
