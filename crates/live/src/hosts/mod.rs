@@ -16,7 +16,7 @@ use std::num::NonZero;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use netlab::resolved::{Experiment, Layer};
+use netlab::resolved::{Experiment, Layer, Stack};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use serde::Serialize;
 
@@ -33,6 +33,9 @@ const LOCAL_TABLE: u32 = 255;
 
 /// Among the settings: how the devices were made.
 const DEVICES: &str = "devices";
+
+/// The same: whose TCP it runs.
+const STACK: &str = "stack";
 
 /// Threads that remove devices: the kernel lets them wait for the same grace periods.
 const REMOVERS: usize = 16;
@@ -162,6 +165,8 @@ impl Hosts {
             let is_host = place.kind == PlaceKind::Host;
             let mut settings = settings::in_effect(&place.id, &place.settings, is_host)?;
             settings.insert(DEVICES.to_owned(), self.device_kind.name().to_owned());
+            let stack = if place.has_own_stack { Stack::Userspace } else { Stack::Kernel };
+            settings.insert(STACK.to_owned(), stack.name().to_owned());
             Ok(settings)
         })
     }
