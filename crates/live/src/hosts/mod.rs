@@ -165,7 +165,11 @@ impl Hosts {
             let is_host = place.kind == PlaceKind::Host;
             let mut settings = settings::in_effect(&place.id, &place.settings, is_host)?;
             settings.insert(DEVICES.to_owned(), self.device_kind.name().to_owned());
-            let stack = if place.has_own_stack { Stack::Userspace } else { Stack::Kernel };
+            let stack = if place.has_own_stack {
+                Stack::Userspace
+            } else {
+                Stack::Kernel
+            };
             settings.insert(STACK.to_owned(), stack.name().to_owned());
             Ok(settings)
         })

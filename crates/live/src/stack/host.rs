@@ -373,6 +373,8 @@ impl Host {
     /// The connection has ended. It stays until its last subflow is gone, as late segments may come.
     fn closed(&mut self, now: Nanos, id: ConnectionId, reason: CloseReason) {
         let Some(session) = self.sessions.get_mut(&id) else {
+            // Nobody expected it.
+            self.endpoint.forget(id);
             return;
         };
         session.progress.closed = Some(reason);
@@ -441,8 +443,7 @@ impl Host {
     /// What a connection says of itself now.
     fn told(&mut self, id: ConnectionId) -> Option<EngineEnd> {
         let connection = self.endpoint.connection(id)?;
-        let session = self.sessions.get_mut(&id)?;
-        Some(session.tell(connection))
+        self.sessions.get_mut(&id)?.tell(connection)
     }
 
     /// What all connections say of themselves, those too that are gone since the last call, and what happened to paths.

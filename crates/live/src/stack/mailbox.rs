@@ -42,12 +42,15 @@ impl<T> Mailbox<T> {
     pub(crate) fn put(&self, item: T) -> bool {
         let waiting = self.waiting();
         let has_room = waiting.items.len() < self.capacity;
-        has_room && self.add(waiting, [item])
+        if has_room {
+            self.add(waiting, [item]);
+        }
+        has_room
     }
 
-    /// Puts something in that must not be lost; false if nobody reads any more.
-    pub(crate) fn put_always(&self, item: T) -> bool {
-        self.add(self.waiting(), [item])
+    /// Puts something in that must not be lost.
+    pub(crate) fn put_always(&self, item: T) {
+        self.add(self.waiting(), [item]);
     }
 
     /// Puts in the first of these, as many as there is room for.
@@ -60,13 +63,9 @@ impl<T> Mailbox<T> {
         self.add(waiting, items.drain(..room.min(items.len())));
     }
 
-    fn add(
-        &self,
-        mut waiting: MutexGuard<'_, Waiting<T>>,
-        more: impl IntoIterator<Item = T>,
-    ) -> bool {
+    fn add(&self, mut waiting: MutexGuard<'_, Waiting<T>>, more: impl IntoIterator<Item = T>) {
         if waiting.is_closed {
-            return false;
+            return;
         }
         let was_empty = waiting.items.is_empty();
         waiting.items.extend(more);
@@ -76,7 +75,6 @@ impl<T> Mailbox<T> {
             // It fails only if the reader has been woken already.
             let _ = write(&self.wake_up, &1_u64.to_ne_bytes());
         }
-        true
     }
 
     /// Moves all there is behind what `items` has.
@@ -86,7 +84,7 @@ impl<T> Mailbox<T> {
         items.append(&mut self.waiting().items);
     }
 
-    /// Nobody reads any more: what is in it is dropped, and nothing is taken.
+    /// Nobody reads any more: what is in it is dropped, and what comes later too.
     pub(crate) fn close(&self) {
         let mut waiting = self.waiting();
         waiting.is_closed = true;
@@ -128,7 +126,7 @@ mod tests {
         mailbox.put_from(&mut more);
         assert_eq!(more, [4]);
         assert!(!mailbox.put(5));
-        assert!(mailbox.put_always(6));
+        mailbox.put_always(6);
         let mut taken = VecDeque::from([0]);
         mailbox.take_into(&mut taken);
         assert_eq!(taken, [0, 1, 2, 3, 6]);
@@ -138,9 +136,13 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_one_takes_nothing() {
+    fn a_closed_one_keeps_nothing() {
         let mailbox = Mailbox::new(1).unwrap();
+        mailbox.put_always(1);
         mailbox.close();
-        assert!(!mailbox.put_always(1));
+        assert!(mailbox.put(2));
+        let mut taken = VecDeque::new();
+        mailbox.take_into(&mut taken);
+        assert!(taken.is_empty());
     }
 }

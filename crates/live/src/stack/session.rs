@@ -30,6 +30,8 @@ pub(super) struct Session {
     pub(super) established: BTreeSet<u32>,
     /// Since they were last told of.
     closed_subflows: Vec<ClosedSubflow>,
+    /// Whether it has been told of after its end: what stays of it only waits for late segments.
+    is_told: bool,
     /// `None` when it has nothing left to do.
     end: Option<Box<dyn End>>,
 }
@@ -63,6 +65,7 @@ impl Session {
             wakes_at: None,
             established: BTreeSet::new(),
             closed_subflows: Vec::new(),
+            is_told: false,
             end: Some(end),
         }
     }
@@ -115,15 +118,18 @@ impl Session {
         });
     }
 
-    /// What its connection says of itself.
-    pub(super) fn tell(&mut self, connection: &Connection) -> EngineEnd {
+    /// What its connection says of itself; `None` once that is known.
+    pub(super) fn tell(&mut self, connection: &Connection) -> Option<EngineEnd> {
+        if std::mem::replace(&mut self.is_told, self.progress.closed.is_some()) {
+            return None;
+        }
         let passed = [self.progress.sent_bytes, self.progress.received_bytes];
         let closed = std::mem::take(&mut self.closed_subflows);
-        EngineEnd {
+        Some(EngineEnd {
             flow: self.own.flow,
             end: self.own.end,
             is_mptcp: self.own.is_mptcp,
             observation: Observation::of_engine(self.cookie, connection, passed, closed),
-        }
+        })
     }
 }
