@@ -182,7 +182,7 @@ def test_without_a_word_the_sender_of_mptcp_has_our_stack(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("flow", "told"),
     [
-        ("{from: client, to: server, transport: tcp, app: {command: [sleep, "1"]}}", "stack: kernel"),
+        ("{from: client, to: server, transport: tcp, app: {command: [sleep, '1']}}", "stack: kernel"),
         ("{from: server, to: client, transport: mptcp, app: bulk, scheduler: min_rtt}", "only packet scheduler"),
         ("{from: server, to: client, transport: mptcp, app: bulk, handshake: race}", "starts from one address"),
     ],
