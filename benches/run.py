@@ -498,7 +498,7 @@ def install() -> dict[str, Figure]:
 
 
 def stack_kernel() -> dict[str, Figure]:
-    """Goodput of our stack against the kernel at the other end, sending and receiving; the peer is the kernel at both ends."""
+    """Goodput of our stack with the kernel at the other end, sending and receiving; the peer is the kernel twice."""
     peer = _goodputs_mbps("kernel", "kernel", "kernel")
     ours = {
         "sends": _goodputs_mbps("userspace", "userspace", "kernel"),

@@ -90,9 +90,7 @@ class LiveRun(Run):
 def live_capabilities(*, on_any_machine: bool = False, own_stack: bool = False) -> list[tuple[str, bool, str]]:
     """As ``capabilities``, in real time on this machine, or on any with a mainline kernel of today. Only on Linux."""
 
-def live_check(
-    resolved: str, *, on_any_machine: bool = False, own_stack: bool = False
-) -> list[tuple[str, str]]:
+def live_check(resolved: str, *, on_any_machine: bool = False, own_stack: bool = False) -> list[tuple[str, str]]:
     """As ``check``, in real time: on this machine, or on any with a mainline kernel of today. Only on Linux."""
 
 def read_table(path: str | PathLike[str]) -> dict[str, Any]:

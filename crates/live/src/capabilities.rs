@@ -61,7 +61,7 @@ const FIXED: &[Capability] = &[
     Capability::has("stack kernel"),
     Capability::lacks(
         "stack userspace",
-        "our stack in real time needs the userspace back-end",
+        "our stack in real time needs another back-end: use --on userspace",
     ),
     Capability::has("first_hop network"),
     Capability::lacks(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Userspace(Kernel):
-    """Runs our stack in hosts that ask for it, and where MPTCP is sent in hosts that leave the choice to the back-end."""
+    """Runs our stack in hosts that ask for it, and in those that send MPTCP and leave the choice to the back-end."""
 
     name = "userspace"
     has_own_stack = True
@@ -25,7 +25,7 @@ class Userspace(Kernel):
 
 
 def with_stacks(experiment: Mapping[str, Any]) -> dict[str, Any]:
-    """The experiment with a stack for each host that leaves it to the back-end: ours if it sends MPTCP, else the kernel's."""
+    """The experiment with a stack for hosts that leave it to the back-end: ours if they send MPTCP, else the kernel's."""
     senders = {_sender(flow) for flow in experiment["flows"] if flow["transport"] == "mptcp"}
 
     def stack_of(host: Mapping[str, Any]) -> str:
