@@ -9,6 +9,7 @@ mod device;
 mod emulator;
 mod error;
 mod hosts;
+mod mailbox;
 mod namespace;
 mod netlink;
 mod own_stack;

@@ -13,7 +13,8 @@ use rustix::io::Errno;
 use super::captures::Captures;
 use super::frame::Frame;
 use super::lateness::{Lateness, LatenessSummary};
-use crate::stack::{Mailbox, Mailboxes, Message, Outgoing};
+use crate::mailbox::Mailbox;
+use crate::stack::{Mailboxes, Message, Outgoing};
 use crate::{Clock, Device, LiveError};
 
 /// The largest super-packet with its headers.

@@ -16,11 +16,11 @@ use netlab::stack::{AddressChange, why_closed};
 use netlab::time::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::mailbox::Mailbox;
 use super::session::{Session, Told};
 use super::{Message, Outgoing};
 use crate::Clock;
 use crate::hosts::Departure;
+use crate::mailbox::Mailbox;
 use crate::path_manager::{Note, PathEvent, What};
 use crate::telemetry::EngineEnd;
 use crate::traffic::{Journal, MakeEnd, Opened, Openings, StreamEnd};

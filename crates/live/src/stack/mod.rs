@@ -4,7 +4,6 @@
 //! kernel's, as on any other.
 
 mod host;
-mod mailbox;
 mod session;
 mod stream;
 
@@ -26,9 +25,9 @@ use netlab::stack::{AddressChange, network_views, profile, ways};
 
 pub(crate) use host::Host;
 use host::{Acceptance, Opening, Outside, OwnFlow, Parts};
-pub(crate) use mailbox::Mailbox;
 pub(crate) use session::Told;
 
+use crate::mailbox::Mailbox;
 use crate::traffic::{Part, Role};
 use crate::{Clock, Hosts, LiveError, sys};
 

@@ -23,7 +23,7 @@ struct Waiting<T> {
 }
 
 impl<T> Mailbox<T> {
-    /// One that takes so many.
+    /// One that takes so many of what may be lost.
     ///
     /// # Errors
     /// There are no descriptors left.
