@@ -70,7 +70,7 @@ duration: 20s
 
 
 @pytest.mark.parametrize("ours", ["client", "server"])
-def test_over_ipv6_and_by_every_path_manager_that_both_have(ours: str, tmp_path: Path) -> None:
+def test_over_ipv6(ours: str, tmp_path: Path) -> None:
     flows = "flows: {up: {from: client, to: server, transport: mptcp, app: {bulk: {bytes: 500kB}}, path_manager: full_mesh}}\n"
     description = tmp_path / "v6.yaml"
     description.write_text(two_links(ENDS[ours], flows + "duration: 10s\n"))
