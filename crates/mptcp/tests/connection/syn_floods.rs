@@ -214,7 +214,7 @@ fn connections_that_nobody_takes_are_no_more_than_the_backlog() {
         let mut pair = pair(&stack);
         pair.run_for(0);
         let like = pair.log[0].2.clone();
-        let mut open = |pair: &mut Pair, index: u32| {
+        let open = |pair: &mut Pair, index: u32| {
             pair.deliver(SERVER, &syn(index, &like));
             let answer = pair.sides[SERVER].endpoint.poll_transmit(pair.now);
             if let Some(answer) = &answer {
