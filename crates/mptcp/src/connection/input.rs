@@ -407,13 +407,16 @@ impl Connection {
     }
 
     pub(super) fn acknowledge_data(&mut self, offset: u64) {
-        let was_full = self.send.free_bytes() == 0;
         if self.send.acknowledge(offset) {
             self.reinjections.discard_before(offset);
             self.reinjections.progressed();
-            if was_full {
-                self.events.push_back(Event::Writable);
-            }
+            self.tell_of_room();
+        }
+    }
+
+    fn tell_of_room(&mut self) {
+        if self.send.tells_of_room() {
+            self.events.push_back(Event::Writable);
         }
     }
 
@@ -667,11 +670,12 @@ impl Connection {
             path.say_why_it_timed_out();
         }
         self.windows[which].is_usable = path.is_healthy();
-        let paths = self.paths.iter().zip(&self.windows);
-        let buffers = paths.map(|(path, window)| path.subflow.buffer_bytes(window));
-        if self.send.grow(buffers) {
-            self.events.push_back(Event::Writable);
+        if self.send.is_awaited() {
+            path.subflow.grow_buffer(&self.windows[which]);
         }
+        let buffers = self.paths.iter().map(|path| path.subflow.buffer_bytes());
+        self.send.grow(buffers);
+        self.tell_of_room();
         self.retire_paths(now);
         self.start_subflows_if_due(now);
         self.advance_close(now);

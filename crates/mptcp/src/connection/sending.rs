@@ -266,7 +266,7 @@ fn view_of(path: &Path, window: &Window) -> SubflowView {
         in_flight_bytes: window.in_flight_bytes,
         queued_bytes: subflow.queued_bytes(),
         unacked_bytes: subflow.unacked_bytes(),
-        buffer_bytes: subflow.buffer_bytes(window),
+        buffer_bytes: subflow.buffer_bytes(),
         pacing_rate: subflow.pacing_rate(window),
         sent_bytes: counters.sent_bytes + counters.retransmitted_bytes,
         resent_bytes: counters.retransmitted_bytes,
