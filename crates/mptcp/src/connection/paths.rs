@@ -59,7 +59,7 @@ impl Note {
         }
     }
 
-    fn of(path: &Path, window: &Window) -> Self {
+    fn of(path: &Path) -> Self {
         let subflow = &path.subflow;
         Self {
             is_stale: false,
@@ -67,7 +67,7 @@ impl Note {
             deadline: path.poll_timeout().unwrap_or(NEVER),
             rests_with: subflow.rests_with(),
             receive_rtt: subflow.receive_rtt(),
-            buffer_bytes: subflow.buffer_bytes(window),
+            buffer_bytes: subflow.buffer_bytes(),
             ended: subflow.closed().filter(|_| !subflow.owes_reset()),
             is_to_retire: path.is_retiring && path.retired_until.is_none(),
         }
@@ -199,12 +199,11 @@ impl Paths {
     }
 
     fn note_changes(&mut self) {
-        let paths = self.paths.iter().zip(&self.windows);
-        let with_notes = self.notes.iter_mut().zip(paths);
-        for (note, (path, window)) in with_notes.filter(|(note, _)| note.is_stale) {
+        let with_notes = self.notes.iter_mut().zip(&self.paths);
+        for (note, path) in with_notes.filter(|(note, _)| note.is_stale) {
             *note = Note {
                 is_view_stale: note.is_view_stale,
-                ..Note::of(path, window)
+                ..Note::of(path)
             };
         }
     }
@@ -251,7 +250,7 @@ fn view_of(path: &Path, window: &Window) -> SubflowView {
         in_flight_bytes: window.in_flight_bytes,
         queued_bytes: subflow.queued_bytes(),
         unacked_bytes: subflow.unacked_bytes(),
-        buffer_bytes: subflow.buffer_bytes(window),
+        buffer_bytes: subflow.buffer_bytes(),
         pacing_rate: subflow.pacing_rate(window),
         sent_bytes: counters.sent_bytes + counters.retransmitted_bytes,
         resent_bytes: counters.retransmitted_bytes,

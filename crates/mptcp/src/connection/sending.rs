@@ -3,11 +3,14 @@
 use super::path::Path;
 use super::session::PathOptions;
 use super::{Connection, Mode};
-use crate::failure::Reinjection;
+use crate::failure::{FailedAfter, Reinjection};
 use crate::sched::{Decision, Range, Reason, View, penalized, retransmit_opportunistically};
 use crate::subflow::{Chunk, Control};
 use crate::time::Nanos;
 use crate::wire::{Packet, Segment};
+
+/// What mainline keeps of the application's data in one piece (`SKB_FRAG_PAGE_ORDER`).
+const PAGE_BYTES: u64 = 32_768;
 
 impl Connection {
     /// The next packet to be sent now, if there is one.
@@ -125,7 +128,7 @@ impl Connection {
             self.reinjections.pop();
         }
         if self.reinjections.take_repetition()
-            && let Some(oldest) = self.oldest_unacked()
+            && let Some(oldest) = self.repeated()
         {
             return Some((Reason::MetaTimeout, oldest));
         }
@@ -169,6 +172,18 @@ impl Connection {
             start,
             len: end - start,
         })
+    }
+
+    /// What goes out again when the connection's timer has expired: with mainline the rest of a page of the application's data,
+    /// as far as it was sent (`__mptcp_retrans`).
+    fn repeated(&self) -> Option<Range> {
+        if self.config.behaviour.failed_after == FailedAfter::FirstRto {
+            return self.oldest_unacked();
+        }
+        let start = self.send.acked();
+        let end = (start / PAGE_BYTES + 1) * PAGE_BYTES;
+        let len = end.min(self.send.assigned()) - start;
+        (len > 0).then_some(Range { start, len })
     }
 
     fn ask(&mut self, now: Nanos, reason: Reason, head: Range) -> Decision {
