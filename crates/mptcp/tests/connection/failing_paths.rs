@@ -68,8 +68,8 @@ fn cut_and_repair(behaviour: Behaviour) -> (Nanos, [u64; 2]) {
 #[test]
 fn out_of_tree_a_cut_path_stalls_for_a_retransmission_timeout() {
     let (stall, after) = cut_and_repair(Behaviour::oot());
-    // SRTT, at most 60 ms, and 200 ms, and a path's round trip for what goes out again.
-    assert!((200..450).contains(&(stall / MILLISECOND)), "{stall} ns");
+    // SRTT, at most 60 ms, and 200 ms, and on the other path what its queue holds already: three windows, 184 kB at most.
+    assert!((200..900).contains(&(stall / MILLISECOND)), "{stall} ns");
     assert!(after.iter().all(|bytes| *bytes > 400_000), "{after:?}");
 }
 
