@@ -82,6 +82,22 @@ fn mainline_a_cut_path_stalls_until_it_is_stale() {
 }
 
 #[test]
+fn a_path_whose_handshake_nobody_answers_does_not_hold_up_the_others() {
+    let mut pair = Pair::new(
+        1,
+        vec![paths()[0].clone(); 3],
+        &stack(Behaviour::mainline()),
+    );
+    pair.set_path(2, false);
+    pair.transfer(8_000_000, 0);
+    pair.run_for(seconds(1));
+    pair.set_path(1, false);
+    // Its SYN is repeated every second, and would make five intervals as long.
+    let stall = longest_stall(&mut pair, SERVER, seconds(4));
+    assert!(stall < seconds(2), "{stall} ns");
+}
+
+#[test]
 fn a_cut_path_is_not_used_until_it_answers() {
     let mut pair = Pair::new(1, paths(), &stack(Behaviour::mainline()));
     pair.transfer(8_000_000, 0);
