@@ -209,12 +209,6 @@ impl Connection {
         path.reset(ResetReason::MPTCP_ERROR);
     }
 
-    pub(super) fn repeat_join_acks(&mut self, now: Nanos) {
-        self.paths
-            .iter_mut()
-            .for_each(|path| path.repeat_join_ack(now));
-    }
-
     fn check_join_ack(&mut self, now: Nanos, which: usize, segment: &Segment, nonces: Nonces) {
         let Some(keys) = self.session.keys() else {
             return;
@@ -342,7 +336,7 @@ impl Connection {
     /// New sizes of options for all paths.
     pub(super) fn reserve_options(&mut self) {
         let bytes = self.session.reserved_bytes();
-        for (path, window) in self.paths.iter_mut().zip(&mut self.windows) {
+        for (path, window) in self.paths.iter_mut() {
             path.subflow.reserve_options(bytes, window);
         }
     }
@@ -604,15 +598,6 @@ impl Connection {
         });
     }
 
-    /// A mapping that has not come is lost.
-    pub(super) fn handle_unmapped_timeouts(&mut self, now: Nanos) {
-        for path in &mut self.paths {
-            if path.unmapped_until.take_if(|at| *at <= now).is_some() {
-                path.reset(ResetReason::MIDDLEBOX);
-            }
-        }
-    }
-
     fn insert(&mut self, mapped: Mapped) {
         let end = mapped.offset + u64::from(mapped.payload.len());
         let inserted = self.receive.insert(mapped.offset, mapped.payload);
@@ -653,8 +638,8 @@ impl Connection {
     }
 
     /// An acknowledgment on every path.
-    fn say_on_all_paths(&mut self) {
-        for path in self.paths.iter_mut().filter(|path| path.can_send()) {
+    pub(super) fn say_on_all_paths(&mut self) {
+        for (path, _) in self.paths.iter_mut().filter(|(path, _)| path.can_send()) {
             path.subflow.send_ack();
         }
     }
@@ -665,16 +650,15 @@ impl Connection {
             self.acknowledge_plain(now, which);
         }
         self.note_timeouts(now, which);
-        let path = &mut self.paths[which];
+        let (path, windows) = self.paths.with_windows(which);
         if self.session.mode == Mode::Multipath {
             path.say_why_it_timed_out();
         }
-        self.windows[which].is_usable = path.is_healthy();
+        windows[which].is_usable = path.is_healthy();
         if self.send.is_awaited() {
-            path.subflow.grow_buffer(&self.windows[which]);
+            path.subflow.grow_buffer(&windows[which]);
         }
-        let buffers = self.paths.iter().map(|path| path.subflow.buffer_bytes());
-        self.send.grow(buffers);
+        self.send.grow(self.paths.buffers());
         self.tell_of_room();
         self.retire_paths(now);
         self.start_subflows_if_due(now);

@@ -467,6 +467,16 @@ impl Subflow {
         self.timers.next()
     }
 
+    /// Whether it is time for that.
+    pub fn is_due(&self, now: Nanos) -> bool {
+        self.poll_timeout().is_some_and(|at| at <= now)
+    }
+
+    /// If nothing is to be sent as long as nothing happens: up to which receive window, in bytes, that holds.
+    pub fn rests_with(&self) -> Option<u64> {
+        self.rests_with
+    }
+
     /// Whether there are bytes in order to be read.
     pub fn has_readable(&self) -> bool {
         self.received.as_ref().is_some_and(Reassembly::has_readable)
