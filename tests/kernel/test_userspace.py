@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from command_line import is_refused, mptcplab
-from measured import TWO_LINKS, Measured, measured
-from mptcplab import load
+from measured import TWO_LINKS, Measured, measured, measured_member
+from mptcplab import load, run
 from mptcplab.backends import backend
+from mptcplab.catalogue import find
 
 pytestmark = pytest.mark.kernel
 
@@ -67,6 +68,15 @@ duration: 20s
     if ours != "both":
         assert counters["MPTcpExtMPCapableSYNTX" if ours == "server" else "MPTcpExtMPCapableSYNRX"] == 2
         assert counters["MPTcpExtMPJoinSynTx" if ours == "server" else "MPTcpExtMPJoinSynRx"] == 2
+
+
+@pytest.mark.parametrize("ours", ENDS)
+def test_with_checksums_that_only_one_side_asks_for(ours: str, tmp_path: Path) -> None:
+    flows = "flows: {up: {from: client, to: server, transport: mptcp, app: {bulk: {bytes: 2MB}}, path_manager: full_mesh}}\n"
+    text = two_links(ENDS[ours], flows + "duration: 10s\n").replace("server: {", "server: {checksum: true, ")
+    run = run_well(text, tmp_path)
+    assert run.flow("up")["bytes"] == 2_000_000
+    assert kernel_counters(run).get("MPTcpExtDataCsumErr", 0) == 0
 
 
 @pytest.mark.parametrize("ours", ["client", "server"])
@@ -190,3 +200,24 @@ def test_what_the_kernels_end_cannot_do_is_refused(flow: str, told: str, tmp_pat
     (tmp_path / "wrong.yaml").write_text(two_links(["client"], f"flows: {{load: {flow}}}\nduration: 1s\n"))
     ended = mptcplab("run", "wrong.yaml", "--on", "userspace", cwd=tmp_path)
     assert is_refused(ended, 3, told)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("ours", ENDS)
+def test_a_thousand_connections_at_once(ours: str, tmp_path: Path) -> None:
+    app = "{from: client, to: server, transport: mptcp, app: {bulk: {bytes: 100kB}}, path_manager: full_mesh}"
+    flows = "".join(f"  f{number}: {app}\n" for number in range(1000))
+    text = two_links(ENDS[ours], f"flows:\n{flows}measure: {{every: 1s}}\nduration: 60s\n")
+    run = run_well(text.replace("40mbit", "200mbit").replace("20mbit", "200mbit").replace("50p", "1000p"), tmp_path)
+    assert {flow["bytes"] for flow in run.record["result"]["flows"]} == {100_000}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("scheduler", ["min_rtt", "round_robin", "redundant"])
+def test_half_of_eight_links_fail_and_the_simulator_says_the_same(scheduler: str, tmp_path: Path) -> None:
+    [member] = find(f"alenazi2019/fig7/{scheduler}", {"hosts.server.stack": "userspace"})
+    real = measured_member(member, tmp_path, on="userspace").flow("bulk")["end_ns"]
+    [member] = find(f"alenazi2019/fig7/{scheduler}")
+    [simulated] = run(member, on="sim", out=tmp_path / "simulated")
+    virtual = next(iter(simulated.record["result"]["flows"]))["end_ns"]
+    assert 0.9 < real / virtual < 1.1
