@@ -5,6 +5,7 @@
 
 mod capabilities;
 mod clock;
+pub mod congestion;
 mod device;
 mod emulator;
 mod error;

@@ -7,6 +7,7 @@ use netlab::resolved::{Application, Experiment, Flow, FlowEnd, Handshake, Stack,
 
 use crate::Kernel;
 use crate::capabilities::check_plans;
+use crate::congestion::RunControls;
 use crate::traffic::StreamEnd;
 
 /// What our stack has and the kernel has not, besides the engine's algorithms.
@@ -65,6 +66,13 @@ impl OwnStack {
                 .iter()
                 .filter_map(|flow| race(experiment, flow)),
         );
+        missing.extend(
+            experiment
+                .flows
+                .iter()
+                .filter_map(|flow| object(experiment, flow)),
+        );
+        missing.extend(RunControls::check(&kernel_part(experiment)));
         missing.extend(check_plans(experiment));
         let mut known = Vec::new();
         missing.retain(|one| {
@@ -82,15 +90,19 @@ fn is_ours(experiment: &Experiment, host: &str) -> bool {
 }
 
 /// The hosts with the kernel's stack, and the flows whose data they send.
-fn kernel_part(experiment: &Experiment) -> Experiment {
+pub(crate) fn kernel_part(experiment: &Experiment) -> Experiment {
     let mut part = experiment.clone();
     part.hosts.retain(|host| host.stack != Stack::Userspace);
-    part.flows.retain(|flow| {
-        let sides = [FlowEnd::From, FlowEnd::To].into_iter();
-        let mut senders = sides.filter(|side| stream_end(&flow.app, *side) == StreamEnd::Sender);
-        senders.any(|side| !is_ours(experiment, host_at(flow, side)))
-    });
+    part.flows
+        .retain(|flow| senders(flow).any(|host| !is_ours(experiment, host)));
     part
+}
+
+/// Who sends the data of a flow.
+fn senders(flow: &Flow) -> impl Iterator<Item = &str> {
+    let sides = [FlowEnd::From, FlowEnd::To].into_iter();
+    let senders = sides.filter(|side| stream_end(&flow.app, *side) == StreamEnd::Sender);
+    senders.map(|side| host_at(flow, side))
 }
 
 /// Programs use the kernel's sockets.
@@ -105,6 +117,18 @@ fn program(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
         feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),
         why: format!(
             "a program uses the kernel's sockets, and TCP of host {host} is our own stack's: give the host stack: kernel"
+        ),
+    })
+}
+
+/// Our stack runs no eBPF.
+fn object(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
+    let own = flow.cc.first().filter(|control| control.is_users())?;
+    let host = senders(flow).find(|host| is_ours(experiment, host))?;
+    Some(Missing {
+        feature: format!("flows.{}.cc: {}", flow.id, own.name),
+        why: format!(
+            "an eBPF object is for the kernel, and TCP of host {host} is our own stack's: give the host stack: kernel"
         ),
     })
 }

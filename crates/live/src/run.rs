@@ -12,6 +12,8 @@ use netlab::schedule::{EventRecord, Schedule};
 use netlab::time::Nanos;
 
 use crate::capabilities::check_action;
+use crate::congestion::RunControls;
+use crate::own_stack::kernel_part;
 use crate::path_manager::{PathEvent, PathManagers};
 use crate::programs::Programs;
 use crate::sampling::{Latest, Sampler};
@@ -52,6 +54,7 @@ pub struct LiveRun {
     traffic: Traffic,
     programs: Programs,
     path_managers: PathManagers,
+    controls: RunControls,
     stacks: Stacks,
     hosts: Hosts,
     emulator: Emulator,
@@ -75,6 +78,7 @@ impl LiveRun {
     /// # Errors
     /// The machine refuses, or the network is not as described; then nothing is left.
     pub fn start(experiment: Experiment, seed: u64, directory: &Path) -> Result<Self, LiveError> {
+        let controls = RunControls::register(&kernel_part(&experiment))?;
         let (mut hosts, devices) = Hosts::build(&experiment)?;
         let captures = directory.join(CAPTURES);
         let emulator = Emulator::start(&experiment, seed, devices, &captures, Clock::start())?;
@@ -82,11 +86,12 @@ impl LiveRun {
         let mut path_managers =
             PathManagers::start(&experiment, |id| hosts.namespace(id), Clock::start())?;
         let (units, arriving_units) = channel();
-        let mut traffic = Traffic::prepare(&experiment, seed, |id| hosts.namespace(id), units)?;
+        let for_sockets = controls.as_in_kernel(&experiment);
+        let mut traffic = Traffic::prepare(&for_sockets, seed, |id| hosts.namespace(id), units)?;
         let (mailboxes, roles) = (emulator.mailboxes(), traffic.take_roles());
         let stacks = Stacks::prepare(&experiment, seed, &hosts, mailboxes, roles);
         let mut programs =
-            Programs::prepare(&experiment, seed, |id| hosts.namespace(id), directory)?;
+            Programs::prepare(&for_sockets, seed, |id| hosts.namespace(id), directory)?;
         let counters_at_start = hosts.counters()?;
         let clock = Clock::start();
         emulator.restart(clock)?;
@@ -112,6 +117,7 @@ impl LiveRun {
             traffic,
             programs,
             path_managers,
+            controls,
             stacks,
             hosts,
             emulator,
@@ -355,6 +361,7 @@ impl LiveRun {
             flows,
             hosts,
             path_events: self.path_events,
+            congestion_controls: self.controls.records(),
             programs,
             longest_standstill_s: emulation.longest_standstill_s,
         })

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use live::{Kernel, LiveError, LiveRun as Live, OwnStack};
+use live::{Kernel, LiveError, LiveRun as Live, OwnStack, congestion};
 use netlab::resolved::Action;
 use netlab::schedule::EventRecord;
 use netlab::time::Nanos;
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyPermissionError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::run::{Backend, Run, json};
@@ -100,4 +100,34 @@ pub(crate) fn live_check(
         (true, false) => Kernel::of_mainline().check(&experiment),
         (false, _) => live::check(&experiment, own_stack),
     }))
+}
+
+/// The congestion controls that the kernel has or could be given: (name, its state).
+#[pyfunction]
+pub(crate) fn live_controls() -> Vec<(String, &'static str)> {
+    let all = congestion::list().into_iter();
+    all.map(|control| (control.name, control.state.name()))
+        .collect()
+}
+
+/// Registers one of the congestion controls that come along under its plain name, until it is removed.
+///
+/// Raises ValueError for another name or one that is taken, PermissionError if rights are missing, RuntimeError if the
+/// machine refuses.
+#[pyfunction]
+pub(crate) fn install_control(name: &str) -> PyResult<()> {
+    congestion::install(name).map_err(|error| control_error(&error))
+}
+
+/// Takes an installed congestion control back. Raises as `install_control`.
+#[pyfunction]
+pub(crate) fn remove_control(name: &str) -> PyResult<()> {
+    congestion::remove(name).map_err(|error| control_error(&error))
+}
+
+fn control_error(error: &LiveError) -> PyErr {
+    match error {
+        LiveError::Machine { .. } => PyPermissionError::new_err(error.to_string()),
+        _ => live_error(error),
+    }
 }

@@ -27,9 +27,9 @@ BACKENDS: dict[str, str] = {
 #: The feature under which a back-end tells whether this user may do what its runs need.
 PRIVILEGES = "privileges"
 
-#: The features under which a back-end tells whether it runs algorithms of a user's own: a class in a file, and one of
-#: a simulator of their own.
-OWN_CLASS, OWN_SIMULATOR = "own class", "own simulator"
+#: The features under which a back-end tells whether it runs algorithms of a user's own: a class in a file, an eBPF
+#: object, and one of a simulator of their own.
+OWN_CLASS, OWN_OBJECT, OWN_SIMULATOR = "own class", "own object", "own simulator"
 
 
 @dataclass(frozen=True)

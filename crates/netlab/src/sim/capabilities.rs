@@ -59,6 +59,10 @@ const TABLE: &[Capability] = &[
         "classes in Python run in the simulator that comes with mptcplab: use --on sim",
     ),
     Capability::lacks(
+        "own object",
+        "the simulator has no kernel to register it in: use --on kernel",
+    ),
+    Capability::lacks(
         "own simulator",
         "only a simulator of your own has it: use --on PROGRAM",
     ),
