@@ -208,7 +208,7 @@ def test_a_thousand_connections_at_once(ours: str, tmp_path: Path) -> None:
     app = "{from: client, to: server, transport: mptcp, app: {bulk: {bytes: 100kB}}, path_manager: full_mesh}"
     flows = "".join(f"  f{number}: {app}\n" for number in range(1000))
     text = two_links(ENDS[ours], f"flows:\n{flows}measure: {{every: 1s}}\nduration: 60s\n")
-    run = run_well(text.replace("40mbit", "200mbit").replace("20mbit", "200mbit").replace("50p", "1000p"), tmp_path)
+    run = run_well(text.replace("40mbit", "200mbit").replace("20mbit", "200mbit").replace("50p", "20000p"), tmp_path)
     assert {flow["bytes"] for flow in run.record["result"]["flows"]} == {100_000}
 
 
