@@ -161,6 +161,29 @@ duration: 20s
 
 
 @pytest.mark.parametrize("ours", ["client", "server"])
+def test_the_kernel_hears_of_priorities_and_removed_addresses(ours: str, tmp_path: Path) -> None:
+    other = "server" if ours == "client" else "client"
+    events = f"""
+flows:
+  load: {{from: {ours}, to: {other}, transport: mptcp, app: {{bulk: {{duration: 4s}}}}, path_manager: full_mesh}}
+events:
+  - {{at: 1s, backup: {ours}.eth2, on: true}}
+  - {{id: gone, at: 2s, remove_address: {ours}.eth1}}
+measure: {{every: 50ms}}
+duration: 10s
+"""
+    run = run_well(two_links([ours], events), tmp_path)
+    counters = kernel_counters(run)
+    assert counters["MPTcpExtMPPrioRx"] >= 1
+    assert counters["MPTcpExtRmAddr"] >= 1
+    first, second = run.subflows("load")
+    assert (first["link"], second["link"]) == ("one", "two")
+    assert run.bytes_between("flows.load.subflows.1", 1.3, 1.9, "bytes_sent") < 100_000
+    assert run.bytes_between("flows.load.subflows.1", 2.5, 3.9, "bytes_sent") > 1_000_000
+    assert first["closed_ns"] is not None
+
+
+@pytest.mark.parametrize("ours", ["client", "server"])
 def test_across_a_switch_and_a_router(ours: str, tmp_path: Path) -> None:
     stacks = {host: "userspace" if host == ours else "kernel" for host in ("client", "server")}
     text = f"""
@@ -200,6 +223,14 @@ def test_what_the_kernels_end_cannot_do_is_refused(flow: str, told: str, tmp_pat
     (tmp_path / "wrong.yaml").write_text(two_links(["client"], f"flows: {{load: {flow}}}\nduration: 1s\n"))
     ended = mptcplab("run", "wrong.yaml", "--on", "userspace", cwd=tmp_path)
     assert is_refused(ended, 3, told)
+
+
+def test_a_kernel_that_sends_meets_failures_in_its_own_way(tmp_path: Path) -> None:
+    flows = "flows: {load: {from: server, to: client, transport: mptcp, app: bulk}}\nduration: 1s\n"
+    text = two_links(["client"], flows).replace("server: {stack", "server: {behaviour: oot, stack")
+    (tmp_path / "oot.yaml").write_text(text)
+    ended = mptcplab("run", "oot.yaml", "--on", "userspace", cwd=tmp_path)
+    assert is_refused(ended, 3, "hosts.server.behaviour: oot", "give the host stack: userspace")
 
 
 @pytest.mark.soak
