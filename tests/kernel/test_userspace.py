@@ -200,6 +200,12 @@ duration: 10s
     assert run_well(text, tmp_path).flow("up")["bytes"] == 1_000_000
 
 
+def test_a_host_that_has_nothing_to_do_ends_with_the_run(tmp_path: Path) -> None:
+    flows = "flows: {call: {from: client, to: server, transport: udp, app: {cbr: {rate: 100kbit, size: 500}}}}\nduration: 1s\n"
+    (tmp_path / "idle.yaml").write_text(two_links(ENDS["both"], flows))
+    assert mptcplab("run", "idle.yaml", "--on", "userspace", cwd=tmp_path).status == 0
+
+
 def test_without_a_word_the_sender_of_mptcp_has_our_stack(tmp_path: Path) -> None:
     text = TWO_LINKS + (
         "flows: {up: {from: client, to: server, transport: mptcp, app: {bulk: {bytes: 100kB}}, scheduler: redundant}}\nduration: 5s\n"
