@@ -93,19 +93,35 @@ impl LinkState {
 struct Lane {
     channel: usize,
     station: StationId,
+    has_drop_rule: bool,
     dropped_by_rule: u64,
 }
 
 struct Link {
-    has_drop_rule: bool,
     /// What the seed makes of its delay, in millionths.
     delay_ppm: u64,
 }
 
 struct Carrier<P> {
     channel: Channel<P>,
-    /// By station: the direction it is.
-    directions: Vec<usize>,
+    directions: Directions,
+}
+
+/// The directions that a channel carries.
+enum Directions {
+    /// Of a link that is on no medium.
+    Only(usize),
+    /// By station.
+    Of(Vec<usize>),
+}
+
+impl Directions {
+    fn at(&self, station: StationId) -> usize {
+        match self {
+            Self::Only(direction) => *direction,
+            Self::Of(directions) => directions[station.index()],
+        }
+    }
 }
 
 /// The links of an experiment.
@@ -128,7 +144,8 @@ impl<P: Packet> Links<P> {
             carriers: Vec::new(),
         };
         for medium in &experiment.media {
-            links.add_carrier(Channel::medium(medium.rate_bps, medium.overhead_bytes)?);
+            let channel = Channel::medium(medium.rate_bps, medium.overhead_bytes)?;
+            links.add_carrier(channel, Directions::Of(Vec::new()));
         }
         let media = experiment.media.iter().enumerate();
         let medium_of: HashMap<_, _> = media.map(|(index, medium)| (&medium.id, index)).collect();
@@ -137,7 +154,10 @@ impl<P: Packet> Links<P> {
             for (side, direction) in directions.zip([&link.forward, &link.backward]) {
                 let channel = match &link.medium {
                     Some(medium) => medium_of[medium],
-                    None => links.add_carrier(Channel::point_to_point()),
+                    None => {
+                        let only = Directions::Only(links.lanes.len());
+                        links.add_carrier(Channel::point_to_point(), only)
+                    }
                 };
                 let label = format!("{}/{}", link.id, side.name());
                 links.add_lane(channel, direction, StationGenerators::new(seed, &label))?;
@@ -146,10 +166,10 @@ impl<P: Packet> Links<P> {
         Ok(links)
     }
 
-    fn add_carrier(&mut self, channel: Channel<P>) -> usize {
+    fn add_carrier(&mut self, channel: Channel<P>, directions: Directions) -> usize {
         self.carriers.push(Carrier {
             channel,
-            directions: Vec::new(),
+            directions,
         });
         self.carriers.len() - 1
     }
@@ -164,10 +184,13 @@ impl<P: Packet> Links<P> {
         let direction = self.links[index / 2].varied(direction);
         let carrier = &mut self.carriers[channel];
         let station = carrier.channel.add_station(&direction, generators)?;
-        carrier.directions.push(index);
+        if let Directions::Of(directions) = &mut carrier.directions {
+            directions.push(index);
+        }
         self.lanes.push(Lane {
             channel,
             station,
+            has_drop_rule: false,
             dropped_by_rule: 0,
         });
         Ok(())
@@ -186,7 +209,7 @@ impl<P: Packet> Links<P> {
     /// Offers a packet to a direction.
     pub fn offer(&mut self, now: Nanos, direction: usize, packet: P) -> Enqueued {
         let lane = &mut self.lanes[direction];
-        if self.links[direction / 2].has_drop_rule {
+        if lane.has_drop_rule {
             lane.dropped_by_rule += 1;
             return Enqueued::Dropped(DropReason::LinkDown);
         }
@@ -210,7 +233,7 @@ impl<P: Packet> Links<P> {
                 packet,
                 at,
             } => Arrival::Delivered {
-                direction: carrier.directions[station.index()],
+                direction: carrier.directions.at(station),
                 packet,
                 at,
             },
@@ -220,7 +243,7 @@ impl<P: Packet> Links<P> {
                 reason,
                 ..
             } => Arrival::Dropped {
-                direction: carrier.directions[station.index()],
+                direction: carrier.directions.at(station),
                 packet,
                 reason,
             },
@@ -239,7 +262,9 @@ impl<P: Packet> Links<P> {
 
     /// Lets a rule drop all that is offered to a link, or ends that.
     pub fn set_drop_rule(&mut self, link: usize, on: bool) {
-        self.links[link].has_drop_rule = on;
+        for direction in [2 * link, 2 * link + 1] {
+            self.lanes[direction].has_drop_rule = on;
+        }
     }
 
     /// Gives a link new values, varied as it was; what waits or is on the wire stays.
@@ -274,10 +299,8 @@ impl<P: Packet> Links<P> {
         for carrier in &mut self.carriers {
             carrier.channel.reset();
         }
-        for link in &mut self.links {
-            link.has_drop_rule = false;
-        }
         for lane in &mut self.lanes {
+            lane.has_drop_rule = false;
             lane.dropped_by_rule = 0;
         }
     }
@@ -317,7 +340,6 @@ fn varied(link: &resolved::Link, rtt_ppm: u32, seed: u64) -> Link {
     let spread = u64::from(rtt_ppm);
     let draw = Generator::new(seed, &format!("rtt/{}", link.id)).below(2 * spread + 1);
     Link {
-        has_drop_rule: false,
         delay_ppm: 1_000_000 - spread + draw,
     }
 }

@@ -49,7 +49,7 @@ impl Serializer {
 }
 
 /// A constant rate. Instants are rounded up to whole nanoseconds; within a busy period the error does not add up.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct RateSerializer {
     rate_bps: u64,
     finished: Nanos,
@@ -82,7 +82,15 @@ impl RateSerializer {
         }
     }
 
-    fn transmit(&mut self, start: Nanos, bytes: u32) -> Nanos {
+    /// Undoes the last transmission, before which the one at `finished` was, without a pause in between.
+    pub(super) fn take_back(&mut self, bytes: u32, finished: Nanos) {
+        let remainder = Duration::of(bytes, self.rate_bps).remainder;
+        let paid = u128::from(self.rounded_up) + u128::from(remainder);
+        self.rounded_up = (paid % u128::from(self.rate_bps)) as u64;
+        self.finished = finished;
+    }
+
+    pub(super) fn transmit(&mut self, start: Nanos, bytes: u32) -> Nanos {
         if bytes != self.last.bytes {
             self.last = Duration::of(bytes, self.rate_bps);
         }
