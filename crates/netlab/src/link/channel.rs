@@ -9,12 +9,12 @@ use crate::time::Nanos;
 
 /// A station of the channel that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StationId(pub(super) usize);
+pub struct StationId(pub(super) u32);
 
 impl StationId {
     /// Its place among the stations of its channel, in the order in which they were added.
     pub fn index(self) -> usize {
-        self.0
+        self.0 as usize
     }
 }
 
@@ -163,7 +163,7 @@ impl<P: Packet> Channel<P> {
         self.stepwise.set_up(now, station, up);
     }
 
-    /// Lets everything happen step by step, from the instant of the last call.
+    /// Lets everything happen step by step, from the instant to which the channel was brought.
     fn go_stepwise(&mut self) {
         if let Some(fifo) = self.fixed_rate.take() {
             self.stepwise.take_over(fifo);

@@ -10,23 +10,29 @@ use crate::time::Nanos;
 /// Queue, serializer and delay line in one: a packet enters once, and nothing is to be done until it arrives.
 ///
 /// What an instant needs to know (who waits, who is in service) follows from when packets leave the serializer.
+// Among thousands of links, cache lines are what a packet-hop waits for: what an arrival reads is in the first, what else an offer
+// reads is in the second.
+#[repr(C, align(64))]
 pub(super) struct FixedRateFifo<P> {
     /// What has not yet been taken at the far end, in order.
     packets: VecDeque<Sent<P>>,
-    parameters: FixedRate,
+    delay: Nanos,
     /// When all that was accepted has left the serializer.
     free: Nanos,
-    /// The instant of the last call.
-    now: Nanos,
-    offered_packets: u64,
     accepted_packets: u64,
+    overhead_bytes: u32,
+    /// `None`: infinitely fast.
+    serializer: Option<RateSerializer>,
+    limit: Limit,
     accepted_bytes: u64,
+    /// The instant to which counters and gauges were brought.
+    now: Nanos,
+    dropped_packets: u64,
 }
 
 /// What such a link does to packets.
 #[derive(Clone, Debug)]
 pub(super) struct FixedRate {
-    /// `None`: infinitely fast.
     pub(super) serializer: Option<RateSerializer>,
     pub(super) overhead_bytes: u32,
     pub(super) delay: Nanos,
@@ -34,6 +40,8 @@ pub(super) struct FixedRate {
 }
 
 /// A packet that was accepted.
+// Together with a packet of the simulator, one cache line.
+#[repr(align(64))]
 struct Sent<P> {
     packet: P,
     /// When it was offered.
@@ -61,24 +69,26 @@ impl<P: Packet> FixedRateFifo<P> {
     pub(super) fn new(parameters: FixedRate, free: Nanos) -> Self {
         Self {
             packets: VecDeque::new(),
-            parameters,
+            delay: parameters.delay,
             free,
-            now: 0,
-            offered_packets: 0,
             accepted_packets: 0,
+            overhead_bytes: parameters.overhead_bytes,
+            serializer: parameters.serializer,
+            limit: parameters.limit,
             accepted_bytes: 0,
+            now: 0,
+            dropped_packets: 0,
         }
     }
 
     pub(super) fn enqueue(&mut self, now: Nanos, packet: P) -> Enqueued {
-        self.now = now;
-        self.offered_packets += 1;
         let wire_bytes = self.wire_bytes(&packet);
-        if !self.admits(wire_bytes) {
+        if !self.admits(now, wire_bytes) {
+            self.dropped_packets += 1;
             return Enqueued::Dropped(DropReason::QueueFull);
         }
         let start = self.free.max(now);
-        let serializer = self.parameters.serializer.as_mut();
+        let serializer = self.serializer.as_mut();
         let finish = serializer.map_or(start, |rate| rate.transmit(start, wire_bytes));
         self.free = finish;
         self.accepted_packets += 1;
@@ -93,17 +103,16 @@ impl<P: Packet> FixedRateFifo<P> {
     }
 
     fn wire_bytes(&self, packet: &P) -> u32 {
-        packet
-            .ip_bytes()
-            .saturating_add(self.parameters.overhead_bytes)
+        packet.ip_bytes().saturating_add(self.overhead_bytes)
     }
 
-    fn admits(&self, wire_bytes: u32) -> bool {
-        let limit = &self.parameters.limit;
+    fn admits(&mut self, now: Nanos, wire_bytes: u32) -> bool {
+        let limit = self.limit;
         // No more wait than there are; most often that is few enough.
         if !limit.has_bytes() && !limit.is_exceeded(self.packets.len() as u64 + 1, 0) {
             return true;
         }
+        self.advance(now);
         let bytes = self.queue_bytes() + u64::from(wire_bytes);
         !limit.is_exceeded(self.queue_packets() + 1, bytes)
     }
@@ -111,12 +120,11 @@ impl<P: Packet> FixedRateFifo<P> {
     /// When the next packet arrives.
     pub(super) fn next_arrival(&self) -> Option<Nanos> {
         let first = self.packets.front()?;
-        Some(first.finish.saturating_add(self.parameters.delay))
+        Some(first.finish.saturating_add(self.delay))
     }
 
     /// The next packet that arrived up to `now`, and when.
     pub(super) fn poll(&mut self, now: Nanos) -> Option<(Nanos, P)> {
-        self.now = now;
         let at = self.next_arrival().filter(|at| *at <= now)?;
         let sent = self.packets.pop_front()?;
         Some((at, sent.packet))
@@ -147,7 +155,7 @@ impl<P: Packet> FixedRateFifo<P> {
         self.packets.len() as u64 - self.queue_packets()
     }
 
-    /// Stops at the instant of the last call.
+    /// Stops at the instant to which it was brought.
     pub(super) fn interrupt(mut self) -> Interrupted<P> {
         let in_service = self.in_service();
         let first_waiting = self.packets.len().min(in_service + 1);
@@ -161,13 +169,13 @@ impl<P: Packet> FixedRateFifo<P> {
         let service = self.packets.get(in_service);
         let free = service.map_or(self.free, |sent| sent.finish);
         let wire_bytes_in_service = service.map(|sent| self.wire_bytes(&sent.packet));
-        let mut serializer = self.parameters.serializer;
+        let mut serializer = self.serializer;
         if let Some(rate) = &mut serializer {
             for queued in waiting.iter().rev() {
                 rate.take_back(queued.wire_bytes, free);
             }
         }
-        let delay = self.parameters.delay;
+        let delay = self.delay;
         let started = self.packets.into_iter();
         let on_wire = started.map(|sent| (sent.finish.saturating_add(delay), sent.packet));
         Interrupted {
@@ -186,11 +194,10 @@ impl<P: Packet> FixedRateFifo<P> {
         let unfinished_bytes = self.packets.get(in_service).map_or(0, |sent| {
             self.accepted_bytes - sent.bytes_up_to + u64::from(self.wire_bytes(&sent.packet))
         });
-        counters.offered_packets += self.offered_packets;
+        counters.offered_packets += self.accepted_packets + self.dropped_packets;
         counters.wire_packets += self.accepted_packets - unfinished as u64;
         counters.wire_bytes += self.accepted_bytes - unfinished_bytes;
         counters.delivered_packets += self.accepted_packets - self.packets.len() as u64;
-        let dropped = self.offered_packets - self.accepted_packets;
-        counters.add_drops(DropReason::QueueFull, dropped);
+        counters.add_drops(DropReason::QueueFull, self.dropped_packets);
     }
 }

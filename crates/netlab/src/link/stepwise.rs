@@ -66,7 +66,7 @@ impl<P: Packet> Stepwise<P> {
         self.stations
             .push(Station::new(direction, self.medium, generators.clone()));
         self.initial.push((direction.clone(), generators));
-        Ok(StationId(self.stations.len() - 1))
+        Ok(StationId(self.stations.len() as u32 - 1))
     }
 
     /// What stands in from now on, if the link is simple enough and nothing is under way.
@@ -99,7 +99,7 @@ impl<P: Packet> Stepwise<P> {
 
     pub(super) fn enqueue(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
         self.advance(now);
-        let outcome = self.stations[station.0].enqueue(now, packet, &mut self.discarded);
+        let outcome = self.stations[station.index()].enqueue(now, packet, &mut self.discarded);
         self.report_discarded(station, now);
         match outcome {
             Ok(()) => {
@@ -107,7 +107,7 @@ impl<P: Packet> Stepwise<P> {
                 Enqueued::Queued
             }
             Err(reason) => {
-                self.stations[station.0].counters.count_drop(reason);
+                self.stations[station.index()].counters.count_drop(reason);
                 Enqueued::Dropped(reason)
             }
         }
@@ -139,7 +139,12 @@ impl<P: Packet> Stepwise<P> {
     ) -> Result<(), InvalidDirection> {
         direction.validate()?;
         self.advance(now);
-        self.stations[station.0].reconfigure(now, direction, self.medium, &mut self.discarded);
+        self.stations[station.index()].reconfigure(
+            now,
+            direction,
+            self.medium,
+            &mut self.discarded,
+        );
         self.report_discarded(station, now);
         self.advance(now);
         Ok(())
@@ -150,7 +155,7 @@ impl<P: Packet> Stepwise<P> {
         if !up {
             self.abort_service_of(station, now);
         }
-        self.stations[station.0].set_up(up, &mut self.discarded);
+        self.stations[station.index()].set_up(up, &mut self.discarded);
         self.report_discarded(station, now);
         self.advance(now);
     }
@@ -181,15 +186,15 @@ impl<P: Packet> Stepwise<P> {
     }
 
     pub(super) fn counters(&self, station: StationId) -> &Counters {
-        &self.stations[station.0].counters
+        &self.stations[station.index()].counters
     }
 
     pub(super) fn queue_bytes(&self, station: StationId) -> u64 {
-        self.stations[station.0].queue_bytes()
+        self.stations[station.index()].queue_bytes()
     }
 
     pub(super) fn queue_packets(&self, station: StationId) -> u64 {
-        self.stations[station.0].queue_packets()
+        self.stations[station.index()].queue_packets()
     }
 
     pub(super) fn in_flight(&self, station: StationId) -> u64 {
@@ -197,7 +202,7 @@ impl<P: Packet> Stepwise<P> {
             .in_service
             .as_ref()
             .is_some_and(|service| service.station == station && service.lost.is_some());
-        self.stations[station.0].wire.len() as u64 + u64::from(doomed)
+        self.stations[station.index()].wire.len() as u64 + u64::from(doomed)
     }
 
     /// The first start among all stations; at a tie, that of the station whose turn is next.
@@ -212,13 +217,13 @@ impl<P: Packet> Stepwise<P> {
         in_turn
             .filter_map(|index| {
                 let start = self.stations[index].next_start(self.free)?;
-                Some((start, StationId(index)))
+                Some((start, StationId(index as u32)))
             })
             .min_by_key(|(start, _)| *start)
     }
 
     fn start_service(&mut self, start: Nanos, station: StationId) {
-        let started = self.stations[station.0].start_next(start, &mut self.discarded);
+        let started = self.stations[station.index()].start_next(start, &mut self.discarded);
         self.report_discarded(station, start);
         let Some(Started {
             finish,
@@ -234,8 +239,8 @@ impl<P: Packet> Stepwise<P> {
             lost,
         });
         self.free = finish;
-        self.turn = if station.0 + 1 < self.stations.len() {
-            station.0 + 1
+        self.turn = if station.index() + 1 < self.stations.len() {
+            station.index() + 1
         } else {
             0
         };
@@ -250,7 +255,7 @@ impl<P: Packet> Stepwise<P> {
         else {
             return;
         };
-        let counters = &mut self.stations[station.0].counters;
+        let counters = &mut self.stations[station.index()].counters;
         counters.wire_packets += 1;
         counters.wire_bytes += u64::from(wire_bytes);
         if let Some(packet) = lost {
@@ -281,7 +286,7 @@ impl<P: Packet> Stepwise<P> {
     }
 
     fn report_drop(&mut self, station: StationId, packet: P, at: Nanos, reason: DropReason) {
-        self.stations[station.0].counters.count_drop(reason);
+        self.stations[station.index()].counters.count_drop(reason);
         self.dropped.push_back(Output::Dropped {
             station,
             packet,
@@ -298,7 +303,9 @@ impl<P: Packet> Stepwise<P> {
         self.stations
             .iter()
             .enumerate()
-            .filter_map(|(index, station)| Some((station.wire.first_arrival()?, StationId(index))))
+            .filter_map(|(index, station)| {
+                Some((station.wire.first_arrival()?, StationId(index as u32)))
+            })
             .min()
     }
 
@@ -313,7 +320,7 @@ impl<P: Packet> Stepwise<P> {
     }
 
     fn deliver(&mut self, station: StationId) -> Option<Output<P>> {
-        let from = &mut self.stations[station.0];
+        let from = &mut self.stations[station.index()];
         let (at, packet) = from.wire.pop()?;
         from.counters.delivered_packets += 1;
         Some(Output::Delivered {

@@ -194,7 +194,7 @@ impl Network {
         deadlines: &mut Deadlines,
     ) -> Option<Fate> {
         let route = self.routes.get(packet.route);
-        let source = route.source;
+        let source = route.source as usize;
         packet.hop = route.first_hop;
         let interface = &mut self.interfaces[source];
         if !interface.has_address {
@@ -208,7 +208,10 @@ impl Network {
     fn go_on(&mut self, now: Nanos, packet: Packet, deadlines: &mut Deadlines) -> Option<Fate> {
         match self.routes.direction(packet.hop) {
             Some(direction) => self.send(now, direction, packet, deadlines),
-            None => Some(self.take_in(self.routes.get(packet.route).destination, packet)),
+            None => {
+                let destination = self.routes.get(packet.route).destination;
+                Some(self.take_in(destination as usize, packet))
+            }
         }
     }
 
@@ -236,7 +239,8 @@ impl Network {
             return;
         }
         let route = self.routes.get(packet.route);
-        let ends = [route.source, route.destination].map(|end| self.interfaces[end].address);
+        let ends =
+            [route.source, route.destination].map(|end| self.interfaces[end as usize].address);
         let [Some(source), Some(destination)] = ends else {
             return;
         };
