@@ -203,6 +203,11 @@ impl<P: Packet> Links<P> {
         self.channels[lane.channel as usize].enqueue(now, lane.station, packet)
     }
 
+    /// Whether the next departure of a channel stays as it is when a packet is offered.
+    pub fn is_settled(&self, channel: usize) -> bool {
+        self.channels[channel].is_settled()
+    }
+
     /// When a channel must be polled next; `None`: not before the next input.
     pub fn next_departure(&self, channel: usize) -> Option<Nanos> {
         self.channels[channel].next_departure()

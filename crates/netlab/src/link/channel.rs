@@ -127,6 +127,13 @@ impl<P: Packet> Channel<P> {
         }
     }
 
+    /// Whether the next departure stays as it is when a packet is offered: this one comes after others.
+    pub fn is_settled(&self) -> bool {
+        self.fixed_rate
+            .as_ref()
+            .is_some_and(|fifo| !fifo.is_empty())
+    }
+
     /// The next packet that arrived or was dropped up to `now`, in the order of these instants. Call until `None`.
     pub fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
         let Some(fifo) = &mut self.fixed_rate else {

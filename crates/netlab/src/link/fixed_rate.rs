@@ -117,6 +117,11 @@ impl<P: Packet> FixedRateFifo<P> {
         !limit.is_exceeded(self.queue_packets() + 1, bytes)
     }
 
+    /// Whether nothing is under way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
     /// When the next packet arrives.
     pub(super) fn next_arrival(&self) -> Option<Nanos> {
         let first = self.packets.front()?;

@@ -265,8 +265,12 @@ impl Network {
             ));
         }
         self.capture(now, from, true, &packet);
+        let channel = self.links.channel_of(index);
+        let is_settled = self.links.is_settled(channel);
         let enqueued = self.links.offer(now, index, packet);
-        self.schedule(now, self.links.channel_of(index), deadlines);
+        if !is_settled {
+            self.schedule(now, channel, deadlines);
+        }
         match enqueued {
             Enqueued::Queued => None,
             Enqueued::Dropped(reason) => {
