@@ -5,7 +5,7 @@ RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Ca
 PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test kernel-test check vectors format bench soak fuzz schema clean
+.PHONY: help build bpf demo test kernel-test check vectors format bench soak fuzz schema clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ $(VENV)/.python: pyproject.toml scripts/prepare
 $(VENV)/.built: $(VENV)/.python $(RUST)
 	. $(BIN)/activate && PIP_QUIET=1 maturin develop --quiet --release
 	touch $@
+
+bpf:  ## rebuild the eBPF objects of bpf/ with the system's clang; they are committed
+	scripts/build-bpf
 
 demo: build  ## a link that fails; eight links under MPTCP, as root also under the kernel's: tables, pictures, reports
 	$(BIN)/mptcplab run examples/failing-link.yaml --out results/demo --fresh

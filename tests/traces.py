@@ -13,6 +13,7 @@ from pathlib import Path
 PR_SET_CHILD_SUBREAPER = 36
 #: Whoever is killed is not gone at once.
 SETTLED_WITHIN_S = 10.0
+AVAILABLE_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 CGROUPS, NAMED_NAMESPACES = Path("/sys/fs/cgroup"), Path("/run/netns")
 
 
@@ -33,6 +34,8 @@ class Traces:
     mounts: frozenset[str]
     named_namespaces: frozenset[str]
     cgroups: frozenset[str]
+    #: Those of runs whose process is gone, and of this one.
+    congestion_controls: frozenset[str]
 
     @classmethod
     def now(cls) -> Traces:
@@ -44,6 +47,7 @@ class Traces:
             mounts=frozenset(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
             named_namespaces=frozenset(map(str, NAMED_NAMESPACES.glob("*"))),
             cgroups=frozenset(directory for directory, _, _ in os.walk(CGROUPS) if "mptcplab" in directory),
+            congestion_controls=frozenset(_controls_of_nobody()),
         )
 
     def beyond(self, before: Traces) -> dict[str, set[str]]:
@@ -99,6 +103,16 @@ def _children() -> dict[int, list[int]]:
         if after_name:
             found.setdefault(int(after_name[1]), []).append(int(status.parent.name))
     return found
+
+
+def _controls_of_nobody() -> Iterator[str]:
+    """Congestion controls that runs registered, `NAME-PROCESS-NUMBER`, without those of others that go on."""
+    for name in _read(AVAILABLE_CONTROLS).split():
+        _, *parts = name.split("-")
+        if len(parts) == 2:
+            pid = int(parts[0], 16)
+            if pid == os.getpid() or not Path(f"/proc/{pid}").exists():
+                yield name
 
 
 def _state(pid: int) -> str:

@@ -87,11 +87,24 @@ class LiveRun(Run):
         refuses or the network is not as described.
         """
 
-def live_capabilities(*, on_any_machine: bool = False) -> list[tuple[str, bool, str]]:
+def live_capabilities(*, on_any_machine: bool = False, own_stack: bool = False) -> list[tuple[str, bool, str]]:
     """As ``capabilities``, in real time on this machine, or on any with a mainline kernel of today. Only on Linux."""
 
-def live_check(resolved: str, *, on_any_machine: bool = False) -> list[tuple[str, str]]:
+def live_check(resolved: str, *, on_any_machine: bool = False, own_stack: bool = False) -> list[tuple[str, str]]:
     """As ``check``, in real time: on this machine, or on any with a mainline kernel of today. Only on Linux."""
+
+def live_controls() -> list[tuple[str, str]]:
+    """Congestion controls of this kernel and those that come along: (name, in_kernel | installed | not_installed)."""
+
+def install_control(name: str) -> None:
+    """Register a control that comes along under its plain name until it is removed. Only on Linux.
+
+    ValueError for another name or one that is taken, PermissionError without the rights, RuntimeError if the machine
+    refuses.
+    """
+
+def remove_control(name: str) -> None:
+    """Take an installed control back. Raises as ``install_control``. Only on Linux."""
 
 def read_table(path: str | PathLike[str]) -> dict[str, Any]:
     """A table whole, from .parquet or from .arrows, of which all complete batches are read if it was cut off.

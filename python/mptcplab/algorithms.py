@@ -62,8 +62,11 @@ class Refusal:
     allowed: str
 
 
-#: A class in a file, `./mine.py:MyControl`, or an algorithm of a simulator of one's own, `crate:my_control`.
-_OF_A_USER = re.compile(r"(?P<file>(\.{0,2}/).*\.py):(?P<name>[A-Za-z_]\w*)|crate:[a-z0-9_-]+")
+#: A class in a file, `./mine.py:MyControl`, an eBPF object, `./mine.bpf.o`, or one of a simulator of one's own,
+#: `crate:my_control`.
+_OF_A_USER = re.compile(
+    r"(?P<file>(\.{0,2}/).*\.py):(?P<name>[A-Za-z_]\w*)|(?P<object>(\.{0,2}/).*\.bpf\.o)|crate:[a-z0-9_-]+"
+)
 
 
 def is_users(name: str) -> bool:
@@ -74,7 +77,17 @@ def is_users(name: str) -> bool:
 def file_of(name: str) -> str | None:
     """The file of a user's own algorithm, None if it is in none."""
     found = _OF_A_USER.fullmatch(name)
-    return found["file"] if found else None
+    return found["file"] or found["object"] if found else None
+
+
+def is_object(name: str) -> bool:
+    """Whether a user's own algorithm, or the file that it is in, is an eBPF object."""
+    return name.endswith(".bpf.o")
+
+
+def is_in_crate(name: str) -> bool:
+    """Whether it is an algorithm of a simulator of a user's own."""
+    return name.startswith("crate:")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -119,7 +119,9 @@ def _family(newcomer: str, kind: str | None) -> algorithms.Family:
         raise UsageError(f"--kind {kind}: allowed is {', '.join(known)}")
     if kind is not None:
         return known[kind]
-    if algorithms.file_of(newcomer) is not None:
+    if algorithms.is_object(newcomer):
+        fields = [algorithms.CC.field]
+    elif algorithms.file_of(newcomer) is not None:
         fields = user_code.fields_of(newcomer)
     else:
         fields = [field for field, family in known.items() if family.find(newcomer) is not None]

@@ -31,7 +31,7 @@ links:
   far: {between: [desk, core], rate: 10mbit, delay: 1ms}
   uplink: {between: [core, server.eth0], rate: 10mbit, delay: 1ms}
 flows:
-  bulk: {from: client, to: server, transport: mptcp, path_manager: full_mesh, app: bulk}
+  bulk: {from: client, to: server, transport: mptcp, path_manager: full_mesh, cc: olia, app: bulk}
   back: {from: server, to: client, transport: tcp, app: bulk}
   call: {from: guest, to: server, transport: udp, app: {cbr: {rate: 1mbit, size: 500}}}
 events:

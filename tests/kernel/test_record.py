@@ -117,13 +117,13 @@ def test_every_file_of_a_bundle_has_its_checksum(tmp_path: Path) -> None:
 
 def test_what_was_not_the_first_choice_is_recorded_and_told(tmp_path: Path) -> None:
     text = TWO_LINKS.replace("client: {}", "client: {behaviour: [oot, {preset: mainline, path_manager_delay: 500ms}]}")
-    flow = "flows: {bulk: {from: client, to: server, app: bulk, cc: [lia, reno], scheduler: [min_rtt, kernel_default]}}"
+    flow = "flows: {bulk: {from: client, to: server, app: bulk, cc: [lia-oot, reno], scheduler: [min_rtt, kernel_default]}}"
     (tmp_path / "asked.yaml").write_text(f"{text}{flow}\nduration: 1s\n")
     ended = mptcplab("run", "asked.yaml", "--on", "kernel", cwd=tmp_path)
     assert ended.status in (0, 4), ended
     [record] = (tmp_path / "results" / "two-links").glob("*/run.json")
     text = record.read_text()
-    for asked, used in (("lia", "reno"), ("min_rtt", "kernel_default"), ("oot", "mainline")):
+    for asked, used in (("lia-oot", "reno"), ("min_rtt", "kernel_default"), ("oot", "mainline")):
         assert f'"asked": "{asked}"' in text
         assert f'"used": "{used}' in text
         assert asked in ended.out

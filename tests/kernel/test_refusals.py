@@ -66,8 +66,8 @@ def test_another_user_is_told_how_to_become_root() -> None:
 
 
 def test_a_congestion_control_that_the_kernel_lacks_is_named(desk: Path) -> None:
-    (desk / "bulk.yaml").write_text(BULK.replace("app: bulk", "app: bulk, cc: lia"))
-    assert is_refused(mptcplab("run", "bulk.yaml", "--on", "kernel", cwd=desk), 3, "cc: lia", "mainline kernel")
+    (desk / "bulk.yaml").write_text(BULK.replace("app: bulk", "app: bulk, cc: coupled"))
+    assert is_refused(mptcplab("run", "bulk.yaml", "--on", "kernel", cwd=desk), 3, "cc: coupled", "mainline kernel")
     assert not (desk / "results").exists()
 
 

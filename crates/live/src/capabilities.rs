@@ -1,7 +1,6 @@
 //! What this machine can do in real time, and what an experiment asks for that it cannot.
 
 use std::borrow::Cow;
-use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -10,10 +9,11 @@ use netlab::parameters::Kind;
 use netlab::resolved::{Action, Experiment};
 use rustix::thread::{CapabilitySet, capabilities as capabilities_of};
 
-use crate::Hosts;
+use crate::congestion::{self, RunControls};
 use crate::path_manager::PathManagers;
 use crate::programs::Programs;
 use crate::traffic::why_refused;
+use crate::{Hosts, OwnStack};
 
 const FOLLOWS_PATHS: &str =
     "routers have the routes of the flows' paths and choose none: use the simulator";
@@ -61,7 +61,7 @@ const FIXED: &[Capability] = &[
     Capability::has("stack kernel"),
     Capability::lacks(
         "stack userspace",
-        "our stack in real time needs the userspace back-end",
+        "our stack in real time needs another back-end: use --on userspace",
     ),
     Capability::has("first_hop network"),
     Capability::lacks(
@@ -119,14 +119,8 @@ const SCHEDULERS: &[&str] = &[
 const IN_TREE: &[&str] = &["reno", "cubic", "bbr"];
 
 /// Congestion controls of other stacks.
-const OUT_OF_TREE: &[&str] = &[
-    "lia",
-    "olia",
-    "balia",
-    "wvegas",
-    "ewtcp",
+const OF_OTHERS: &[&str] = &[
     "coupled",
-    "semicoupled",
     "fixed_cwnd",
     "lia-oot",
     "olia-oot",
@@ -143,6 +137,8 @@ pub struct Kernel {
     pub is_multipath: bool,
     /// The congestion controls that it has now.
     pub congestion_controls: Vec<String>,
+    /// Why congestion controls cannot be registered as eBPF; `None` if they can.
+    pub takes_no_controls_because: Option<&'static str>,
     /// Whether packet schedulers can be registered as eBPF.
     pub takes_schedulers: bool,
 }
@@ -150,11 +146,10 @@ pub struct Kernel {
 impl Kernel {
     /// The one that runs here.
     pub fn of_this_machine() -> Self {
-        let listed = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-        let listed = listed.unwrap_or_default();
         Self {
             is_multipath: Path::new("/proc/sys/net/mptcp/enabled").exists(),
-            congestion_controls: listed.split_whitespace().map(str::to_owned).collect(),
+            congestion_controls: congestion::available(),
+            takes_no_controls_because: congestion::why_not_registered(),
             takes_schedulers: *TAKES_SCHEDULERS,
         }
     }
@@ -164,6 +159,7 @@ impl Kernel {
         Self {
             is_multipath: true,
             congestion_controls: IN_TREE.iter().map(|name| (*name).to_owned()).collect(),
+            takes_no_controls_because: None,
             takes_schedulers: false,
         }
     }
@@ -181,17 +177,8 @@ impl Kernel {
     /// Everything in a valid experiment that this kernel cannot do; empty if it can run it.
     pub fn check(&self, experiment: &Experiment) -> Vec<Missing> {
         let mut missing = Capabilities::new(&self.capabilities()).check(experiment);
-        missing.extend(PathManagers::check(experiment));
-        missing.extend(experiment.flows.iter().filter_map(|flow| {
-            Some(Missing {
-                feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),
-                why: why_refused(experiment, flow)?,
-            })
-        }));
-        missing.extend(Hosts::check(experiment).err().map(|error| Missing {
-            feature: "network".to_owned(),
-            why: error.to_string(),
-        }));
+        missing.extend(RunControls::check(experiment));
+        missing.extend(check_plans(experiment));
         missing
     }
 
@@ -211,11 +198,20 @@ impl Kernel {
             let why = format!("this kernel does not have it now: try `modprobe tcp_{name}`");
             named("cc", name, (!is_there).then_some(why.into()))
         });
-        let out_of_tree = OUT_OF_TREE.iter().map(|name| {
-            let why = "not in the mainline kernel, where each subflow is on its own";
+        let as_ebpf = congestion::shipped().map(|name| {
+            let is_installed = self.congestion_controls.iter().any(|there| there == name);
+            let why = self.takes_no_controls_because.filter(|_| !is_installed);
+            named("cc", name, why.map(Cow::from))
+        });
+        let own = Capability {
+            feature: "own object".into(),
+            missing_because: self.takes_no_controls_because.map(Cow::from),
+        };
+        let of_others = OF_OTHERS.iter().map(|name| {
+            let why = "neither in the mainline kernel nor among our eBPF objects";
             named("cc", name, Some(why.into()))
         });
-        in_tree.chain(out_of_tree)
+        in_tree.chain(as_ebpf).chain([own]).chain(of_others)
     }
 
     fn schedulers(&self) -> impl Iterator<Item = Capability> {
@@ -227,6 +223,22 @@ impl Kernel {
         let schedulers = SCHEDULERS.iter();
         schedulers.map(move |name| named("scheduler", name, Some(why.into())))
     }
+}
+
+/// What cannot be planned, whoever's stack it is for.
+pub(crate) fn check_plans(experiment: &Experiment) -> Vec<Missing> {
+    let mut missing = PathManagers::check(experiment);
+    missing.extend(experiment.flows.iter().filter_map(|flow| {
+        Some(Missing {
+            feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),
+            why: why_refused(experiment, flow)?,
+        })
+    }));
+    missing.extend(Hosts::check(experiment).err().map(|error| Missing {
+        feature: "network".to_owned(),
+        why: error.to_string(),
+    }));
+    missing
 }
 
 /// What our own algorithms can be given and the kernel's cannot; what it can be given stands in [`FIXED`].
@@ -243,9 +255,14 @@ fn parameters() -> impl Iterator<Item = Capability> {
     lacking.filter(|one| FIXED.iter().all(|fixed| fixed.feature != one.feature))
 }
 
-/// All that a description can ask for, as this machine and this user have it or not.
-pub fn capabilities() -> Vec<Capability> {
-    let mut table = Kernel::of_this_machine().capabilities();
+/// All that a description can ask for, as this machine and this user have it or not; with our own stack where a host has it,
+/// or without.
+pub fn capabilities(has_own_stack: bool) -> Vec<Capability> {
+    let kernel = Kernel::of_this_machine();
+    let mut table = match has_own_stack {
+        true => OwnStack(kernel).capabilities(),
+        false => kernel.capabilities(),
+    };
     let privileges = obstacle().map(|missing| missing.why.into());
     table.push(Capability {
         feature: "privileges".into(),
@@ -255,10 +272,15 @@ pub fn capabilities() -> Vec<Capability> {
 }
 
 /// Everything in a valid experiment that cannot be run on this machine; empty if it can.
-pub fn check(experiment: &Experiment) -> Vec<Missing> {
+pub fn check(experiment: &Experiment, has_own_stack: bool) -> Vec<Missing> {
+    let kernel = Kernel::of_this_machine();
+    let missing = match has_own_stack {
+        true => OwnStack(kernel).check(experiment),
+        false => kernel.check(experiment),
+    };
     let obstacle = obstacle().into_iter();
     obstacle
-        .chain(Kernel::of_this_machine().check(experiment))
+        .chain(missing)
         .chain(Programs::check(experiment))
         .collect()
 }
@@ -288,10 +310,6 @@ fn named(kind: &str, name: &str, missing_because: Option<Cow<'static, str>>) -> 
     }
 }
 
-/// Whether packet schedulers can be registered as struct_ops: the kernel's own type information then has their table.
-/// It is megabytes long and stays as it is, so that it is read once.
-static TAKES_SCHEDULERS: LazyLock<bool> = LazyLock::new(|| {
-    const TABLE: &[u8] = b"bpf_struct_ops_mptcp_sched_ops\0";
-    let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
-    types.windows(TABLE.len()).any(|window| window == TABLE)
-});
+/// Whether packet schedulers can be registered as struct_ops.
+static TAKES_SCHEDULERS: LazyLock<bool> =
+    LazyLock::new(|| congestion::has_types(&["bpf_struct_ops_mptcp_sched_ops"]));

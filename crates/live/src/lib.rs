@@ -5,16 +5,20 @@
 
 mod capabilities;
 mod clock;
+pub mod congestion;
 mod device;
 mod emulator;
 mod error;
 mod hosts;
+mod mailbox;
 mod namespace;
 mod netlink;
+mod own_stack;
 mod path_manager;
 pub mod programs;
 mod run;
 mod sampling;
+mod stack;
 mod summary;
 mod sys;
 pub mod telemetry;
@@ -30,6 +34,7 @@ pub use emulator::{
 pub use error::LiveError;
 pub use hosts::{Hosts, Tables};
 pub use namespace::NetworkNamespace;
+pub use own_stack::OwnStack;
 pub use path_manager::{End, PathEvent, PathManagers, What};
 pub use run::LiveRun;
 pub use sampling::Latest;

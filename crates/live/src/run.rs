@@ -12,9 +12,12 @@ use netlab::schedule::{EventRecord, Schedule};
 use netlab::time::Nanos;
 
 use crate::capabilities::check_action;
+use crate::congestion::RunControls;
+use crate::own_stack::kernel_part;
 use crate::path_manager::{PathEvent, PathManagers};
 use crate::programs::Programs;
 use crate::sampling::{Latest, Sampler};
+use crate::stack::Stacks;
 use crate::summary::{self, Summary};
 use crate::telemetry::{Fallback, FlowTelemetry, SubflowState, Telemetry};
 use crate::traffic::{FlowCounters, FlowResult, ProbeCounters, Traffic};
@@ -51,6 +54,8 @@ pub struct LiveRun {
     traffic: Traffic,
     programs: Programs,
     path_managers: PathManagers,
+    controls: RunControls,
+    stacks: Stacks,
     hosts: Hosts,
     emulator: Emulator,
     telemetry: Telemetry,
@@ -73,6 +78,7 @@ impl LiveRun {
     /// # Errors
     /// The machine refuses, or the network is not as described; then nothing is left.
     pub fn start(experiment: Experiment, seed: u64, directory: &Path) -> Result<Self, LiveError> {
+        let controls = RunControls::register(&kernel_part(&experiment))?;
         let (mut hosts, devices) = Hosts::build(&experiment)?;
         let captures = directory.join(CAPTURES);
         let emulator = Emulator::start(&experiment, seed, devices, &captures, Clock::start())?;
@@ -80,13 +86,17 @@ impl LiveRun {
         let mut path_managers =
             PathManagers::start(&experiment, |id| hosts.namespace(id), Clock::start())?;
         let (units, arriving_units) = channel();
-        let traffic = Traffic::prepare(&experiment, seed, |id| hosts.namespace(id), units)?;
+        let for_sockets = controls.as_in_kernel(&experiment);
+        let mut traffic = Traffic::prepare(&for_sockets, seed, |id| hosts.namespace(id), units)?;
+        let (mailboxes, roles) = (emulator.mailboxes(), traffic.take_roles());
+        let stacks = Stacks::prepare(&experiment, seed, &hosts, mailboxes, roles);
         let mut programs =
-            Programs::prepare(&experiment, seed, |id| hosts.namespace(id), directory)?;
+            Programs::prepare(&for_sockets, seed, |id| hosts.namespace(id), directory)?;
         let counters_at_start = hosts.counters()?;
         let clock = Clock::start();
         emulator.restart(clock)?;
         path_managers.restart(clock)?;
+        let stacks = stacks.start(clock)?;
         let traffic = traffic.start(clock);
         programs.start(clock);
         let flows = experiment.flows.iter();
@@ -107,6 +117,8 @@ impl LiveRun {
             traffic,
             programs,
             path_managers,
+            controls,
+            stacks,
             hosts,
             emulator,
             experiment,
@@ -172,6 +184,7 @@ impl LiveRun {
         }
         self.emulator.apply(action)?;
         self.hosts.apply(action)?;
+        self.stacks.apply(&self.experiment, action)?;
         self.path_managers.apply(action)
     }
 
@@ -190,6 +203,10 @@ impl LiveRun {
 
     fn sample(&mut self) -> Result<(), LiveError> {
         let network = self.emulator.state()?;
+        for told in self.stacks.tell()? {
+            self.telemetry.hear(told.ends);
+            self.path_events.extend(told.path_events);
+        }
         let flows = self.traffic.flows();
         let probes = self.traffic.probes();
         let mut sockets = self.traffic.sockets();
@@ -310,6 +327,7 @@ impl LiveRun {
         self.traffic.stop()?;
         // Their sockets tell only while they live.
         self.sample()?;
+        self.stacks.stop()?;
         self.programs.stop()?;
         self.note_what_arrived()?;
         let results = self.flow_results();
@@ -318,6 +336,7 @@ impl LiveRun {
         let hosts = summary::hosts(&mut self.hosts, &self.counters_at_start)?;
         let emulation = self.emulator.finish()?;
         self.path_events.extend(self.path_managers.finish()?);
+        self.path_events.sort_by_key(|event| event.time_ns);
         self.sampler.finish()?;
         self.units.finish()?;
         let (status, why) = summary::status(&emulation, &programs);
@@ -342,6 +361,7 @@ impl LiveRun {
             flows,
             hosts,
             path_events: self.path_events,
+            congestion_controls: self.controls.records(),
             programs,
             longest_standstill_s: emulation.longest_standstill_s,
         })

@@ -8,6 +8,7 @@ use netlab::summary::{FlowSummary, LinkSummary, PathSummary, SubflowResult};
 use netlab::time::Nanos;
 use serde::Serialize;
 
+use crate::congestion::ControlRecord;
 use crate::path_manager::PathEvent;
 use crate::programs::ProgramResult;
 use crate::telemetry::Fallback;
@@ -49,6 +50,8 @@ pub struct Summary {
     pub hosts: Vec<HostSummary>,
     /// What the path managers did and saw.
     pub path_events: Vec<PathEvent>,
+    /// Congestion controls in eBPF, by name.
+    pub congestion_controls: Vec<ControlRecord>,
     /// Programs, in the order in which they were started.
     pub programs: Vec<ProgramResult>,
     /// The longest that the emulator stood still, in seconds.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::parameters::Kind;
 use crate::resolved::{
     Action, Algorithm, Direction, Experiment, Flow, Handshake, Host, Link, LinkDownBy, Loss,
-    OWN_CLASS, Transport,
+    OWN_CLASS, OWN_OBJECT, Transport,
 };
 
 /// Something that a description can ask for.
@@ -184,15 +184,10 @@ impl<'a> Capabilities<'a> {
         missing: &mut Vec<Missing>,
     ) {
         let place = format!("{place}.{}", kind.field());
-        let unknown = self.unless_there(&place, kind.field(), &algorithm.name);
-        if let Some(unknown) = unknown {
-            // The table may say of all of a user's own why they are not there.
-            let why = algorithm
-                .origin()
-                .and_then(|origin| self.missing_because(origin));
+        if let Some(why) = self.why_lacking(kind, algorithm) {
             missing.push(Missing {
-                why: why.map_or(unknown.why, str::to_owned),
-                ..unknown
+                feature: format!("{place}: {}", algorithm.name),
+                why: why.to_owned(),
             });
             return;
         }
@@ -204,6 +199,18 @@ impl<'a> Capabilities<'a> {
         for parameter in algorithm.parameters.keys() {
             let kind = format!("{} {}", kind.field(), algorithm.name);
             missing.extend(self.unless_there(&place, &kind, parameter));
+        }
+    }
+
+    /// Why an algorithm is not there. The table may say it of all of a user's own at once.
+    fn why_lacking(&self, kind: Kind, algorithm: &Algorithm) -> Option<&'a str> {
+        let why = self.missing_because(&format!("{} {}", kind.field(), algorithm.name))?;
+        match algorithm.origin() {
+            Some(OWN_OBJECT) if kind != Kind::Control => {
+                Some("eBPF objects are congestion controls")
+            }
+            Some(origin) => self.missing_because(origin),
+            None => Some(why),
         }
     }
 

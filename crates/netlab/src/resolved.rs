@@ -9,8 +9,8 @@ mod host;
 mod validation;
 
 pub use action::{Action, LinkDownBy};
-pub(crate) use algorithm::OWN_CLASS;
 pub use algorithm::{Algorithm, Parameters};
+pub(crate) use algorithm::{OWN_CLASS, OWN_OBJECT};
 pub use direction::{
     Codel, Direction, DropTail, FqCodel, GilbertElliott, InvalidDirection, Loss, LossPlace, Pie,
     Queue, Red, Trace,

@@ -32,6 +32,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_class::<live::LiveRun>()?;
         module.add_function(wrap_pyfunction!(live::live_capabilities, module)?)?;
         module.add_function(wrap_pyfunction!(live::live_check, module)?)?;
+        module.add_function(wrap_pyfunction!(live::live_controls, module)?)?;
+        module.add_function(wrap_pyfunction!(live::install_control, module)?)?;
+        module.add_function(wrap_pyfunction!(live::remove_control, module)?)?;
     }
     Ok(())
 }

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mptcplab.backends import OWN_CLASS, OWN_SIMULATOR
+from mptcplab import algorithms
+from mptcplab.backends import OWN_CLASS, OWN_OBJECT, OWN_SIMULATOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,9 +55,17 @@ class Offer:
 
     def why_not(self, feature: str) -> str | None:
         """Why it is not there; None if it is."""
-        if feature not in self.features and ":" in feature:
-            feature = OWN_SIMULATOR if " crate:" in feature else OWN_CLASS
+        _, _, name = feature.partition(" ")
+        if feature not in self.features and algorithms.is_users(name):
+            feature = _origin(name)
         return self.features.get(feature, f"the {self.backend} back-end does not know it")
+
+
+def _origin(name: str) -> str:
+    """The feature that running a user's own algorithm is."""
+    if algorithms.is_in_crate(name):
+        return OWN_SIMULATOR
+    return OWN_OBJECT if algorithms.is_object(name) else OWN_CLASS
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,11 @@ def _features(kind: str, choice: Any) -> Iterator[str]:
     """A choice, and each parameter of an algorithm; what one of a user's own takes only that knows."""
     name = choice if isinstance(choice, str) else choice["name"]
     yield f"{kind} {name}"
-    if kind != "behaviour" and not isinstance(choice, str) and ":" not in name:
+    if (
+        kind != "behaviour"
+        and not isinstance(choice, str)
+        and (not algorithms.is_users(name) or algorithms.is_object(name))
+    ):
         yield from (f"{kind} {name} {parameter}" for parameter in choice if parameter != "name")
 
 

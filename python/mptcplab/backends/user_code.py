@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from mptcplab import algorithms
 from mptcplab.backends.adapters import ADAPTERS
 from mptcplab.errors import RunFailed, SpecError
 
@@ -40,7 +41,11 @@ def load(experiment: Mapping[str, Any]) -> Classes:
 
     Raises SpecError for a file that does not run, a class that is not there, and one that cannot be used.
     """
-    modules = {code["file"]: _module(code["file"], code["source"]) for code in experiment.get("user_code", ())}
+    modules = {
+        code["file"]: _module(code["file"], code["source"])
+        for code in experiment.get("user_code", ())
+        if not algorithms.is_object(code["file"])
+    }
     classes: Classes = {}
     for flow in experiment["flows"]:
         for field in REQUIRED:

@@ -175,7 +175,10 @@ class App(Model):
         return next(name for name in type(self).model_fields if getattr(self, name) is not None)
 
 
-OWN_ALGORITHM = "./FILE.py:CLASS for one of your own, crate:NAME for one of your own simulator"
+OWN_ALGORITHM = (
+    "./FILE.py:CLASS for one of your own, ./FILE.bpf.o for an eBPF congestion control, "
+    "crate:NAME for one of your own simulator"
+)
 
 
 class Algorithm(Model):
@@ -206,7 +209,7 @@ class Algorithm(Model):
         """Our name of an algorithm; that of a user's own is kept as given."""
         if not isinstance(name, str):
             raise described(f"found {name!r}", f"the name of a {cls.family.kind}")
-        if algorithms.is_users(name):
+        if algorithms.is_users(name) and (cls.family is algorithms.CC or not algorithms.is_object(name)):
             return name
         if name.startswith((".", "/", "crate:")):
             raise described(f"found {name!r}", OWN_ALGORITHM)

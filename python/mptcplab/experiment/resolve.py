@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -238,14 +239,17 @@ class _Resolution:
         return [{"file": file, "source": source} for file, source in found.items()]
 
     def _source_of(self, file: str, path: FieldPath) -> str:
-        """The text of a file that stands beside the description, or where `--set` was written."""
+        """The text of a file that stands beside the description, or where `--set` was written; an object in base64."""
         node, _ = self._tree.deepest(path)
         base = Path(node.source.file).parent if node.source.file else Path()
         try:
+            if algorithms.is_object(file):
+                return b64encode((base / file).read_bytes()).decode()
             return (base / file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-            allowed = "a Python file beside the description"
+            kind = "an eBPF object" if algorithms.is_object(file) else "a Python file"
+            allowed = f"{kind} beside the description"
             raise wrong(self._tree, path, f"{file} cannot be read: {reason}", allowed) from None
 
     # ---- events ----

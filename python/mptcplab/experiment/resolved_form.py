@@ -481,9 +481,9 @@ class UserCode(TypedDict):
     """A file with users' own algorithms."""
 
     file: str
-    """As flows name it, before the colon."""
+    """As flows name it, before the colon if there is one."""
     source: str
-    """Its text."""
+    """Its text; of an eBPF object its bytes in base64."""
 
 
 @_strict

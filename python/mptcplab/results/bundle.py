@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import sys
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from mptcplab import algorithms
 from mptcplab.errors import MptcplabError, SpecError
 from mptcplab.results.entities import Json
 from mptcplab.results.environment import environment
@@ -325,14 +327,20 @@ def _user_code(resolved: Json) -> list[Json]:
         for field in ("cc", "scheduler", "path_manager")
         for choice in flow[field][:1]
     ]
-    files = {code["file"]: code["source"] for code in resolved.get("user_code", ())}
+    files = {code["file"]: _content(code) for code in resolved.get("user_code", ())}
     copies = _copies(resolved)
     found = []
-    for name in dict.fromkeys(name for name in named if ":" in name):
-        file = name.rpartition(":")[0]
-        digest = hashlib.sha256(files[file].encode()).hexdigest() if file in files else None
-        found.append({"name": name, "file": copies.get(file), "sha256": digest})
+    for name in dict.fromkeys(name for name in named if algorithms.is_users(name)):
+        file = algorithms.file_of(name)
+        digest = hashlib.sha256(files[file]).hexdigest() if file in files else None
+        found.append({"name": name, "file": copies.get(file or ""), "sha256": digest})
     return found
+
+
+def _content(code: Json) -> bytes:
+    """What a file of user code holds."""
+    source: str = code["source"]
+    return b64decode(source) if algorithms.is_object(code["file"]) else source.encode()
 
 
 def _copies(resolved: Json) -> dict[str, str]:
@@ -350,7 +358,7 @@ def _write_user_code(path: Path, resolved: Json) -> None:
         copy = path / copies[code["file"]]
         try:
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(code["source"].encode())
+            copy.write_bytes(_content(code))
         except OSError as error:
             raise BundleError(f"{copy}: cannot be written: {error.strerror}") from error
 

@@ -8,6 +8,10 @@ use serde_json::{Map, Value};
 pub(crate) const OWN_CLASS: &str = "own class";
 /// The feature that having the algorithms of a user's crate is.
 const OWN_SIMULATOR: &str = "own simulator";
+/// The feature that registering an eBPF object in a kernel is.
+pub(crate) const OWN_OBJECT: &str = "own object";
+/// How the file of such an object ends.
+const OBJECT: &str = ".bpf.o";
 
 /// The parameters of an algorithm, by name.
 pub type Parameters = Map<String, Value>;
@@ -22,18 +26,21 @@ pub struct Algorithm {
 }
 
 impl Algorithm {
-    /// Whether it is a user's own: a class in a file, `./mine.py:MyControl`, or in a crate, `crate:my_control`.
+    /// Whether it is a user's own: a class in a file, `./mine.py:MyControl`, in a crate, `crate:my_control`, or an eBPF
+    /// object, `./mine.bpf.o`.
     pub fn is_users(&self) -> bool {
-        self.name.contains(':')
+        self.origin().is_some()
     }
 
     /// Of a user's own: the feature that running it is.
     pub(crate) fn origin(&self) -> Option<&'static str> {
-        let is_in_crate = self.name.starts_with("crate:");
-        self.is_users().then_some(match is_in_crate {
-            true => OWN_SIMULATOR,
-            false => OWN_CLASS,
-        })
+        let name = &self.name;
+        match name {
+            _ if name.starts_with("crate:") => Some(OWN_SIMULATOR),
+            _ if name.contains(':') => Some(OWN_CLASS),
+            _ if name.ends_with(OBJECT) => Some(OWN_OBJECT),
+            _ => None,
+        }
     }
 }
 

@@ -77,9 +77,9 @@ impl Experiment {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UserCode {
-    /// As flows name it, before the colon.
+    /// As flows name it, before the colon if there is one.
     pub file: String,
-    /// Its text.
+    /// Its text; of an eBPF object its bytes in base64.
     pub source: String,
 }
 

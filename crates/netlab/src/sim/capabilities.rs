@@ -52,11 +52,15 @@ const TABLE: &[Capability] = &[
     ),
     Capability::lacks(
         "stack userspace",
-        "our stack in real time needs the userspace back-end",
+        "the simulator's hosts run our stack in virtual time; in real time use --on userspace",
     ),
     Capability::lacks(
         "own class",
         "classes in Python run in the simulator that comes with mptcplab: use --on sim",
+    ),
+    Capability::lacks(
+        "own object",
+        "the simulator has no kernel to register it in: use --on kernel",
     ),
     Capability::lacks(
         "own simulator",

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* balia: Balanced Linked Adaptation (draft-walid-mptcp-congestion-control-04), between LIA and OLIA. */
+#include "windows.h"
+
+struct state {
+	struct credit credit;
+	struct balia sums;
+};
+
+INLINE void add_up(struct state *state, struct sock *sk, const struct path *this)
+{
+	state->sums = (struct balia){};
+	for_each_subflow(sk, other) {
+		struct path path = path_of(other);
+
+		balia_add(&state->sums, this, &path);
+	}
+}
+
+SEC("struct_ops")
+void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct state *state = STATE(state, sk);
+	struct path this;
+
+	if (!is_subflow(sk)) {
+		tcp_reno_cong_avoid(sk, ack, acked);
+		return;
+	}
+	acked = after_slow_start(sk, acked);
+	if (!acked)
+		return;
+	this = path_of(sk);
+	add_up(state, sk, &this);
+	grow(sk, &state->credit, acked, state->sums.total ? balia_gain(&state->sums, &this) : ONE);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(ssthresh, struct sock *sk)
+{
+	struct state *state = STATE(state, sk);
+	struct path this;
+
+	if (!is_subflow(sk))
+		return tcp_reno_ssthresh(sk);
+	this = path_of(sk);
+	add_up(state, sk, &this);
+	return at_least(this.window_packets - balia_decrease(&state->sums, &this), least_ssthresh(state->sums.paths));
+}
+
+RENO_UNDO_CWND
+CONTROL("balia");

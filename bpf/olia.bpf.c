@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* olia: Opportunistic Linked Increases (draft-khalili-mptcp-congestion-control-05). Only the best paths carry. */
+#include "windows.h"
+
+struct state {
+	struct credit credit;
+	u64 bytes_until_loss;
+	u64 bytes_between_losses;
+	struct olia sums;
+};
+
+INLINE struct path path_with_losses(struct sock *sk)
+{
+	struct state *state = STATE_OF_OTHER(state, sk);
+	struct path path = path_of(sk);
+
+	path.loss_interval_bytes = at_least(READABLE(tcp_sock, sk)->bytes_acked - state->bytes_until_loss,
+					    state->bytes_between_losses);
+	return path;
+}
+
+SEC("struct_ops")
+void BPF_PROG(init, struct sock *sk)
+{
+	struct state *state = STATE(state, sk);
+
+	/* A connection may come to this control late. */
+	state->bytes_until_loss = tcp_sk(sk)->bytes_acked;
+}
+
+INLINE void add_up(struct state *state, struct sock *sk, const struct path *this)
+{
+	for_each_subflow(sk, other) {
+		struct path path = path_with_losses(other);
+
+		olia_add(&state->sums, this, &path);
+	}
+}
+
+INLINE void count_sets(struct state *state, struct sock *sk, const struct path *this)
+{
+	for_each_subflow(sk, other) {
+		struct path path = path_with_losses(other);
+
+		olia_count(&state->sums, this, &path);
+	}
+}
+
+SEC("struct_ops")
+void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct state *state = STATE(state, sk);
+	struct path this;
+
+	if (!is_subflow(sk)) {
+		tcp_reno_cong_avoid(sk, ack, acked);
+		return;
+	}
+	acked = after_slow_start(sk, acked);
+	if (!acked)
+		return;
+	this = path_with_losses(sk);
+	state->sums = (struct olia){};
+	add_up(state, sk, &this);
+	count_sets(state, sk, &this);
+	grow(sk, &state->credit, acked, state->sums.total ? olia_gain(&state->sums, &this) : (s64)ONE);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(ssthresh, struct sock *sk)
+{
+	struct state *state = STATE(state, sk);
+	u64 acked = tcp_sk(sk)->bytes_acked;
+
+	state->bytes_between_losses = acked - state->bytes_until_loss;
+	state->bytes_until_loss = acked;
+	if (!is_subflow(sk))
+		return tcp_reno_ssthresh(sk);
+	return at_least(tcp_sk(sk)->snd_cwnd / 2, least_ssthresh(state->sums.paths));
+}
+
+RENO_UNDO_CWND
+CONTROL("olia", .init = (void *)init);

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* semicoupled: windows in inverse proportion to loss, with probes on every path (Wischik et al., NSDI 2011). */
+#include "windows.h"
+
+struct state {
+	struct credit credit;
+	u64 total_packets;
+};
+
+SEC("struct_ops")
+void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct state *state = STATE(state, sk);
+	struct path this;
+
+	if (!is_subflow(sk)) {
+		tcp_reno_cong_avoid(sk, ack, acked);
+		return;
+	}
+	acked = after_slow_start(sk, acked);
+	if (!acked)
+		return;
+	this = path_of(sk);
+	state->total_packets = 0;
+	for_each_subflow(sk, other)
+		state->total_packets += path_of(other).window_packets;
+	grow(sk, &state->credit, acked, semicoupled_gain(at_least(state->total_packets, this.window_packets), &this));
+}
+
+RENO_SSTHRESH
+RENO_UNDO_CWND
+CONTROL("semicoupled");

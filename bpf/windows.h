@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What happens to a window, the same for all controls: slow start, growth by a gain, loss. */
+#ifndef WINDOWS_H
+#define WINDOWS_H
+
+#include "subflows.h"
+
+/* How a window has grown by less than a packet, as a part of itself; it may have shrunk. */
+struct credit {
+	s64 value;
+};
+
+/* As the kernel's: a window that is not in use must not grow. */
+INLINE int is_window_limited(struct tcp_sock *tp)
+{
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		return 1;
+	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+/* What slow start leaves of the acknowledged packets to congestion avoidance; 0 too if the window is not in use. */
+INLINE u32 after_slow_start(struct sock *sk, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!is_window_limited(tp))
+		return 0;
+	if (tp->snd_cwnd < tp->snd_ssthresh)
+		acked = tcp_slow_start(tp, acked);
+	return acked;
+}
+
+/* Adds gain/w packets for each acknowledged one: never more than Reno would, and at most one packet at a time. */
+INLINE void grow(struct sock *sk, struct credit *credit, u32 acked, s64 gain)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 window = tp->snd_cwnd;
+	s64 packet = (s64)at_most(window, LARGEST_WINDOW_PACKETS) << ONE_BITS;
+	s64 value = credit->value;
+
+	if (gain > (s64)ONE)
+		gain = ONE;
+	if (acked > window)
+		acked = window;
+	value += gain * acked;
+	if (value >= packet) {
+		value -= packet;
+		if (window < tp->snd_cwnd_clamp)
+			tp->snd_cwnd = window + 1;
+	} else if (value <= -packet) {
+		value += packet;
+		if (window > 1)
+			tp->snd_cwnd = window - 1;
+	}
+	/* After a loss the window is smaller than what was saved up for. */
+	credit->value = value < packet && value > -packet ? value : 0;
+}
+
+/* The least slow start threshold in packets: below that of TCP when other subflows carry the connection. */
+INLINE u32 least_ssthresh(u64 paths)
+{
+	return paths > 1 ? 1 : 2;
+}
+
+/* The two hooks that a control must have and may leave to Reno. */
+#define RENO_SSTHRESH                                                                                                \
+	SEC("struct_ops")                                                                                            \
+	u32 BPF_PROG(ssthresh, struct sock *sk)                                                                      \
+	{                                                                                                            \
+		return tcp_reno_ssthresh(sk);                                                                        \
+	}
+
+#define RENO_UNDO_CWND                                                                                               \
+	SEC("struct_ops")                                                                                            \
+	u32 BPF_PROG(undo_cwnd, struct sock *sk)                                                                     \
+	{                                                                                                            \
+		return tcp_reno_undo_cwnd(sk);                                                                       \
+	}
+
+/* The control itself: its name, and hooks beside those that every control has. */
+#define CONTROL(its_name, ...)                                                                                       \
+	char its_license[] SEC("license") = "GPL";                                                                      \
+	SEC(".struct_ops.link")                                                                                      \
+	struct tcp_congestion_ops control = {                                                                        \
+		.ssthresh = (void *)ssthresh,                                                                        \
+		.cong_avoid = (void *)cong_avoid,                                                                    \
+		.undo_cwnd = (void *)undo_cwnd,                                                                      \
+		.flags = TCP_CONG_NON_RESTRICTED,                                                                    \
+		.name = its_name,                                                                                    \
+		##__VA_ARGS__                                                                                        \
+	}
+
+#endif

@@ -1,0 +1,148 @@
+//! Controls that stay in the kernel under their plain names, for other programs and for users without rights.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::statfs;
+use rustix::mount::{MountFlags, mount};
+
+use super::object::{Refusal, register};
+use super::{available, is_there, object_of, shipped, why_not_registered};
+use crate::LiveError;
+
+/// Where the kernel keeps what lasts without a process (bpffs), and the part of it that is ours.
+const PINS: &str = "/sys/fs/bpf";
+const OURS: &str = "/sys/fs/bpf/mptcplab";
+const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
+
+/// Where a control that sockets can ask for comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The kernel has it, or somebody else's program does.
+    InKernel,
+    /// Installed by `mptcplab cc install`.
+    Installed,
+    /// Comes with mptcplab, and is not installed.
+    NotInstalled,
+}
+
+impl State {
+    /// Its name in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InKernel => "in_kernel",
+            Self::Installed => "installed",
+            Self::NotInstalled => "not_installed",
+        }
+    }
+}
+
+/// A congestion control and where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installation {
+    /// What sockets ask for.
+    pub name: String,
+    /// Where it is.
+    pub state: State,
+}
+
+/// What the kernel has now, and what could be installed.
+pub fn list() -> Vec<Installation> {
+    let there = available();
+    let ours = shipped().map(|name| Installation {
+        name: name.to_owned(),
+        state: match (pin_of(name), there.iter().any(|one| one == name)) {
+            (pin, true) if is_there(&pin) => State::Installed,
+            (_, true) => State::InKernel,
+            (_, false) => State::NotInstalled,
+        },
+    });
+    let others = there.iter().filter(|name| object_of(name).is_none());
+    let others = others.map(|name| Installation {
+        name: name.clone(),
+        state: State::InKernel,
+    });
+    others.chain(ours).collect()
+}
+
+/// Registers a control under its plain name, for all users and namespaces, until [`remove`] or the next boot. One that
+/// was installed before is replaced.
+///
+/// # Errors
+/// The name is not one of those that come along, or somebody else's; the kernel or its rights do not allow it.
+pub fn install(name: &str) -> Result<(), LiveError> {
+    let object = known(name)?;
+    may_change()?;
+    mount_pins()?;
+    unpin(name)?;
+    let mut link = register(object, name).map_err(|refusal| match refusal {
+        Refusal::NameTaken => LiveError::Refused(format!(
+            "{name}: the kernel has a congestion control of that name which mptcplab did not install"
+        )),
+        Refusal::Because(why) => LiveError::Failed(format!("{name}: {why}")),
+    })?;
+    let pinned = link.pin(pin_of(name));
+    pinned.map_err(|error| LiveError::Failed(format!("{}: {error}", pin_of(name).display())))
+}
+
+/// Takes an installed control back. Connections that use it keep it to their end.
+///
+/// # Errors
+/// It is not installed; the rights do not allow it.
+pub fn remove(name: &str) -> Result<(), LiveError> {
+    known(name)?;
+    may_change()?;
+    if !unpin(name)? {
+        return Err(LiveError::Refused(format!("{name} is not installed")));
+    }
+    // Fails while there are others in it.
+    let _ = fs::remove_dir(OURS);
+    Ok(())
+}
+
+fn known(name: &str) -> Result<&'static [u8], LiveError> {
+    object_of(name).ok_or_else(|| {
+        let allowed: Vec<_> = shipped().collect();
+        LiveError::Refused(format!(
+            "no congestion control {name:?} comes with mptcplab; allowed: {}",
+            allowed.join(", ")
+        ))
+    })
+}
+
+fn may_change() -> Result<(), LiveError> {
+    why_not_registered().map_or(Ok(()), |why| {
+        Err(LiveError::Machine {
+            what: "congestion controls of this machine cannot be changed".to_owned(),
+            remedy: why.to_owned(),
+        })
+    })
+}
+
+fn pin_of(name: &str) -> PathBuf {
+    Path::new(OURS).join(name)
+}
+
+/// Whether it was there.
+fn unpin(name: &str) -> Result<bool, LiveError> {
+    match fs::remove_file(pin_of(name)) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => {
+            let doing = format!("removing {}", pin_of(name).display());
+            Err(LiveError::while_(doing)(error))
+        }
+    }
+}
+
+/// The usual mount, where the machine does not have it yet.
+fn mount_pins() -> Result<(), LiveError> {
+    let doing = || format!("mounting {PINS}");
+    let is_mounted = statfs(PINS).is_ok_and(|found| i64::from(found.f_type) == BPF_FS_MAGIC);
+    if !is_mounted {
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        mount("bpf", PINS, "bpf", flags, None).map_err(LiveError::while_(doing()))?;
+    }
+    fs::create_dir_all(OURS).map_err(LiveError::while_(format!("making {OURS}")))
+}

@@ -1,0 +1,130 @@
+//! An eBPF object that holds a congestion control, and its registration in the kernel.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use libbpf_rs::btf::{Btf, types};
+use libbpf_rs::{
+    ErrorKind, Link, MapCore, MapType, ObjectBuilder, OpenObject, PrintLevel, set_print,
+};
+
+/// The kernel's structure of a control, and how long a name in it is with the zero that ends it.
+const CONTROL: &str = "tcp_congestion_ops";
+const NAME_BYTES: usize = 16;
+/// The registration lasts as long as a descriptor or a file of it (`BPF_F_LINK`), whatever the object says.
+const LASTS_AS_LINK: u32 = 1 << 13;
+/// Of what the verifier says, the end tells why it refuses.
+const TOLD_LINES: usize = 12;
+
+/// What a file without a control is told.
+const NO_CONTROL: &str = "it has to hold exactly one congestion control: a `struct tcp_congestion_ops` in section .struct_ops.link, with type information (clang -g)";
+
+/// Why a control is not registered.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// There is one of that name.
+    NameTaken,
+    /// All else, in words.
+    Because(String),
+}
+
+/// What keeps a file from being an object with a control, if anything; the kernel is not asked.
+pub(super) fn problem_with(object: &[u8]) -> Option<String> {
+    let told = Told::begin();
+    opened(object, "name", &told).err()
+}
+
+/// Registers the one control of an object under `name`, which needs room in the kernel's field. It lasts as long as
+/// the link, and for sockets that use it longer.
+pub(super) fn register(object: &[u8], name: &str) -> Result<Link, Refusal> {
+    let told = Told::begin();
+    let open = opened(object, name, &told).map_err(Refusal::Because)?;
+    let refused = |error: &libbpf_rs::Error| {
+        Refusal::Because(format!(
+            "the kernel refuses it: {}",
+            told.after(&error.to_string())
+        ))
+    };
+    let mut loaded = open.load().map_err(|error| refused(&error))?;
+    let mut maps = loaded.maps_mut();
+    let control = maps.find(|map| map.map_type() == MapType::StructOps);
+    let mut control = control.ok_or_else(|| Refusal::Because(NO_CONTROL.to_owned()))?;
+    control
+        .attach_struct_ops()
+        .map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Refusal::NameTaken,
+            _ => refused(&error),
+        })
+}
+
+/// An object whose control has that name, ready to be loaded.
+fn opened(object: &[u8], name: &str, told: &Told) -> Result<OpenObject, String> {
+    let open = ObjectBuilder::default().open_memory(object);
+    let mut open =
+        open.map_err(|error| format!("it is no eBPF object: {}", told.after(&error.to_string())))?;
+    rename(&mut open, object, name).ok_or(NO_CONTROL)?;
+    Ok(open)
+}
+
+/// Gives the control another name, and lets it last no longer than its link. `None` if there is not exactly one.
+fn rename(open: &mut OpenObject, object: &[u8], name: &str) -> Option<()> {
+    let place = place_of_name(object)?;
+    let mut maps = open.maps_mut();
+    let mut controls = maps
+        .by_ref()
+        .filter(|map| map.map_type() == MapType::StructOps);
+    let (Some(mut control), None) = (controls.next(), controls.next()) else {
+        return None;
+    };
+    control
+        .set_map_flags(control.map_flags() | LASTS_AS_LINK)
+        .ok()?;
+    let field = control.initial_value_mut()?.get_mut(place)?;
+    field.fill(0);
+    field
+        .get_mut(..name.len())?
+        .copy_from_slice(name.as_bytes());
+    Some(())
+}
+
+/// Where the object's own declaration of a control has the name.
+fn place_of_name(object: &[u8]) -> Option<Range<usize>> {
+    let types = Btf::from_raw("control", object).ok()??;
+    let control = types.type_by_name::<types::Struct<'_>>(CONTROL)?;
+    let name = control
+        .iter()
+        .find(|member| member.name.is_some_and(|name| name == "name"))?;
+    let types::MemberAttr::Normal { offset: bits } = name.attr else {
+        return None;
+    };
+    let start = usize::try_from(bits / 8).ok()?;
+    Some(start..start + NAME_BYTES)
+}
+
+/// What libbpf says while one thread registers a control: it has one outlet for all.
+struct Told(#[expect(dead_code, reason = "held, not read")] std::sync::MutexGuard<'static, ()>);
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+static LINES: Mutex<String> = Mutex::new(String::new());
+
+impl Told {
+    fn begin() -> Self {
+        let guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        LINES.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        set_print(Some((PrintLevel::Warn, |_, text| {
+            LINES
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push_str(&text);
+        })));
+        Self(guard)
+    }
+
+    /// `first` and the last of what was said, in one line.
+    fn after(&self, first: &str) -> String {
+        let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines: Vec<_> = lines.lines().filter(|line| !line.is_empty()).collect();
+        let last = &lines[lines.len().saturating_sub(TOLD_LINES)..];
+        [&[first], last].concat().join("; ")
+    }
+}

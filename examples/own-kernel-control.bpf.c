@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A congestion control of one's own for the kernel: each of n subflows grows 1/n as fast as Reno and keeps three
+ * quarters of its window after a loss. `make bpf` compiles it, and docs/kernel-congestion-control.md explains it.
+ */
+#include "windows.h"
+
+struct state {
+	struct credit credit;
+	u64 subflows;
+};
+
+SEC("struct_ops")
+void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct state *state = STATE(state, sk);
+
+	if (!is_subflow(sk)) {
+		tcp_reno_cong_avoid(sk, ack, acked);
+		return;
+	}
+	acked = after_slow_start(sk, acked);
+	if (!acked)
+		return;
+	state->subflows = 0;
+	for_each_subflow(sk, other)
+		state->subflows++;
+	grow(sk, &state->credit, acked, ONE / at_least(state->subflows, 1));
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(ssthresh, struct sock *sk)
+{
+	return at_least(tcp_sk(sk)->snd_cwnd * 3 / 4, 2);
+}
+
+RENO_UNDO_CWND
+CONTROL("gentle");

@@ -1,0 +1,60 @@
+"""Coupled congestion controls of mptcplab in this machine's kernel, for programs of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mptcplab import _core
+from mptcplab.errors import PrivilegeError, RunFailed, Unsupported, UsageError
+
+KERNEL = "kernel"
+
+
+def controls(names: Sequence[str] | None = None) -> list[dict[str, str]]:
+    """All that the kernel has or could be given, or those of these names: ``name`` and ``state``.
+
+    The state is ``in_kernel``, ``installed`` (by ``install``) or ``not_installed``. Raises UsageError for a name that
+    is none of them, Unsupported on another system than Linux.
+    """
+    found: list[dict[str, str]] = [{"name": name, "state": state} for name, state in _linux().live_controls()]
+    known = [one["name"] for one in found]
+    for name in names or ():
+        if name not in known:
+            raise UsageError(f"no congestion control is called {name!r}; allowed: {', '.join(known)}")
+    return [one for one in found if not names or one["name"] in names]
+
+
+def install(names: Sequence[str] | None = None) -> None:
+    """Register them under their plain names until they are removed or the machine starts anew; by default all.
+
+    Raises UsageError for a name that is not ours to install, PrivilegeError without the rights, RunFailed if the kernel
+    refuses.
+    """
+    _each("not_installed", names, _linux().install_control)
+
+
+def remove(names: Sequence[str] | None = None) -> None:
+    """Take them back, by default all that are installed; connections keep theirs. Raises as ``install``."""
+    _each("installed", names, _linux().remove_control)
+
+
+def _each(state: str, names: Sequence[str] | None, change: Callable[[str], None]) -> None:
+    """Change all of these names, or all in this state."""
+    given = [one["name"] for one in controls(names)]
+    for name in given if names else [one["name"] for one in controls() if one["state"] == state]:
+        try:
+            change(name)
+        except PermissionError as error:
+            raise PrivilegeError(KERNEL, str(error)) from error
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        except RuntimeError as error:
+            raise RunFailed(str(error)) from error
+
+
+def _linux() -> Any:
+    """The compiled part, which has this only on Linux."""
+    if not hasattr(_core, "live_controls"):
+        raise Unsupported(KERNEL, [("congestion controls in eBPF", "they need Linux 6.4 or newer")])
+    return _core

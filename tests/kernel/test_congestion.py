@@ -1,0 +1,214 @@
+"""Coupled congestion controls in the kernel: what they carry, what they leave, and who may use them."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import PROGRAM, Ended, environment, is_refused, mptcplab, start
+from measured import Measured, measured, measured_member
+from mptcplab import congestion
+from mptcplab.catalogue import find
+
+pytestmark = pytest.mark.kernel
+
+COUPLED = ["lia", "olia", "balia", "wvegas", "ewtcp", "semicoupled"]
+#: Of a window that is larger something has gone wrong, whatever the control.
+MOST_BDPS = 10
+SEGMENT_BYTES = 1500
+#: Two disjoint paths: rate, round-trip time without and with a full queue, and with which addresses.
+RATES_BPS = {"wifi": 10e6, "lte": 5e6}
+FULL_RTT_S = {"wifi": 0.04, "lte": 0.12}
+TWO_PATHS = """
+name: two-paths
+hosts: {client: CLIENT, server: SERVER}
+links:
+  wifi: {between: [client.wlan0, server.eth0], rate: 10mbit, rtt: 20ms, queue: 1bdp}
+  lte: {between: [client.wwan0, server.eth1], rate: 5mbit, rtt: 60ms, queue: 1bdp}
+flows:
+  bulk: {from: client, to: server, app: bulk, FLOW}
+duration: 4s
+measure: {every: 20ms}
+"""
+IPV6 = {
+    "CLIENT": '{interfaces: {wlan0: {address: "fd00:1::1/64"}, wwan0: {address: "fd00:2::1/64"}}}',
+    "SERVER": '{interfaces: {eth0: {address: "fd00:1::2/64"}, eth1: {address: "fd00:2::2/64"}}}',
+}
+MULTIPATH = "path_manager: full_mesh, cc: "
+
+
+def two_paths(flow: str, *, ipv6: bool = False) -> str:
+    hosts = IPV6 if ipv6 else dict.fromkeys(IPV6, "{}")
+    text = TWO_PATHS.replace("FLOW", flow)
+    for placeholder, host in hosts.items():
+        text = text.replace(placeholder, host)
+    return text
+
+
+def windows(found: Measured, flow: str = "bulk") -> Iterator[tuple[str, np.ndarray]]:
+    """By link, the congestion windows of the sender's subflows in bytes."""
+    for number, subflow in enumerate(found.subflows(flow)):
+        series = found.data.samples.series(f"flows.{flow}.subflows.{number}", "cwnd_bytes")
+        if series is not None and len(series.values):
+            yield subflow["link"], np.asarray(series.values)
+
+
+def check_windows(found: Measured) -> None:
+    """Fails for a window that has exploded."""
+    for link, cwnd in windows(found):
+        bdp = RATES_BPS[link] / 8 * FULL_RTT_S[link]
+        assert cwnd.max() < MOST_BDPS * bdp, (link, cwnd.max())
+        assert cwnd.min() >= 536, (link, cwnd.min())
+
+
+@pytest.mark.parametrize(("control", "ipv6"), list(product(COUPLED, [False, True])))
+def test_both_paths_carry(control: str, ipv6: bool, tmp_path: Path) -> None:
+    found = measured(two_paths(MULTIPATH + control, ipv6=ipv6), tmp_path)
+    [record] = found.record["result"]["congestion_controls"]
+    assert record["name"] == control
+    assert len(record["kernel_name"]) <= 15
+    assert len(record["object_sha256"]) == 64
+    carried = {subflow["link"]: subflow["bytes"] for subflow in found.subflows("bulk")}
+    assert set(carried) == set(RATES_BPS)
+    assert min(carried.values()) > 50_000, carried
+    assert found.record["metrics"]["flows.bulk"]["ceiling_ratio"] > 0.6
+    check_windows(found)
+
+
+@pytest.mark.parametrize("control", COUPLED)
+def test_plain_tcp_is_reno(control: str, tmp_path: Path) -> None:
+    mean_cwnd, goodput = {}, {}
+    for name in (control, "reno"):
+        (tmp_path / name).mkdir()
+        found = measured(two_paths(f"transport: tcp, primary: wifi, cc: {name}"), tmp_path / name)
+        [(_, cwnd)] = windows(found)
+        mean_cwnd[name], goodput[name] = cwnd[len(cwnd) // 4 :].mean(), found.flow("bulk")["bytes"]
+        check_windows(found)
+    assert mean_cwnd[control] == pytest.approx(mean_cwnd["reno"], rel=0.15)
+    assert goodput[control] == pytest.approx(goodput["reno"], rel=0.05)
+
+
+@pytest.mark.parametrize("control", COUPLED)
+def test_subflows_may_come_and_go(control: str, tmp_path: Path) -> None:
+    changes = [f"{{at: {500 + 100 * i}ms, {'up' if i % 2 else 'down'}: client.wwan0}}" for i in range(30)]
+    found = measured(two_paths(MULTIPATH + control) + f"events: [{', '.join(changes)}]\n", tmp_path)
+    assert found.flow("bulk")["bytes"] > 1_000_000
+    check_windows(found)
+
+
+@pytest.mark.parametrize("control", ["lia", "olia", "balia", "wvegas"])
+def test_figure_6_of_alenazi_runs(control: str, tmp_path: Path) -> None:
+    [member] = find(f"alenazi2019/fig6/{control}", {"duration": "4s"})
+    found = measured_member(member, tmp_path)
+    assert found.record["substitutions"] == [
+        one for one in found.record["substitutions"] if not one["where"].endswith(".cc")
+    ]
+    assert found.record["metrics"]["flows.bulk"]["goodput_bps"] > 1e6
+
+
+def test_two_runs_at_once_share_nothing(tmp_path: Path) -> None:
+    text = two_paths(MULTIPATH + "olia")
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(text.replace("name: two-paths", f"name: {name}"))
+    running = [start("run", f"{name}.yaml", "--on", "kernel", "--out", name, cwd=tmp_path) for name in ("one", "two")]
+    for process in running:
+        process.communicate(timeout=120)
+    found = [json.loads(next((tmp_path / name).rglob("run.json")).read_text()) for name in ("one", "two")]
+    names = {record["result"]["congestion_controls"][0]["kernel_name"] for record in found}
+    assert len(names) == 2
+
+
+# ---- a user's own object ----
+
+
+def test_an_object_of_ones_own_is_in_the_bundle(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "own-kernel-control.bpf.o"
+    (tmp_path / "mine.bpf.o").write_bytes(example.read_bytes())
+    found = measured(two_paths(MULTIPATH + "./mine.bpf.o"), tmp_path)
+    assert found.record["user_code"][0]["name"] == "./mine.bpf.o"
+    assert (found.bundle.path / "code" / "mine.bpf.o").read_bytes() == example.read_bytes()
+    assert found.record["result"]["congestion_controls"][0]["object_sha256"] == found.record["user_code"][0]["sha256"]
+    check_windows(found)
+
+
+def test_a_file_that_is_no_control_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.bpf.o").write_bytes(b"no object")
+    (tmp_path / "mine.yaml").write_text(two_paths(MULTIPATH + "./mine.bpf.o"))
+    assert is_refused(mptcplab("run", "mine.yaml", "--on", "kernel", cwd=tmp_path), 3, "./mine.bpf.o", "no eBPF object")
+    assert not (tmp_path / "results").exists()
+
+
+# ---- installed for all ----
+
+
+@pytest.fixture
+def installed() -> Iterator[str]:
+    congestion.install(["balia"])
+    yield "balia"
+    if {"name": "balia", "state": "installed"} in congestion.controls():
+        congestion.remove(["balia"])
+
+
+def without_root(*arguments: str, cwd: Path) -> Ended:
+    """As a user who is root in a user namespace of their own, and nowhere else."""
+    command = ["unshare", "--user", "--map-root-user", "--net", "--mount", str(PROGRAM), *arguments]
+    ended = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False, timeout=60)
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+def test_who_may_register_nothing_is_told_to_install(tmp_path: Path) -> None:
+    (tmp_path / "lia.yaml").write_text(two_paths(MULTIPATH + "lia"))
+    ended = without_root("run", "lia.yaml", "--on", "kernel", cwd=tmp_path)
+    assert is_refused(ended, 3, "cc: lia", "sudo mptcplab cc install")
+    assert is_refused(without_root("cc", "install", "lia", cwd=tmp_path), 3, "sudo mptcplab cc install")
+
+
+def test_an_installed_control_serves_who_may_register_nothing(installed: str, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(two_paths(MULTIPATH + installed))
+    ended = without_root("run", "own.yaml", "--on", "kernel", cwd=tmp_path)
+    assert ended.status in (0, 4), ended
+    [record] = [json.loads(file.read_text()) for file in tmp_path.rglob("run.json")]
+    told = {"name": installed, "kernel_name": installed, "object_sha256": None}
+    assert record["result"]["congestion_controls"] == [told]
+
+
+def test_the_command_line_installs_and_removes(tmp_path: Path) -> None:
+    ended = mptcplab("cc", "install", "olia", "--json", cwd=tmp_path)
+    assert ended.document["congestion_controls"] == [{"name": "olia", "state": "installed"}]
+    assert "olia" in Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    assert mptcplab("cc", "install", "olia", cwd=tmp_path).status == 0
+    ended = mptcplab("cc", "remove", "olia", "--json", cwd=tmp_path)
+    assert ended.document["congestion_controls"] == [{"name": "olia", "state": "not_installed"}]
+    assert is_refused(mptcplab("cc", "remove", "olia", cwd=tmp_path), 2, "olia is not installed")
+    assert is_refused(mptcplab("cc", "install", "reno", cwd=tmp_path), 2, "reno", "lia, olia")
+    assert is_refused(mptcplab("cc", "list", "lie", cwd=tmp_path), 2, "lie", "olia")
+
+
+def programs() -> int:
+    """How many eBPF programs the kernel holds."""
+    bpf, next_id = 321, 11
+    count, attributes = 0, (ctypes.c_uint32 * 3)(0, 0, 0)
+    libc = ctypes.CDLL(None, use_errno=True)
+    while libc.syscall(bpf, next_id, ctypes.byref(attributes), 12) == 0:
+        attributes[0] = attributes[1]
+        count += 1
+    return count
+
+
+def test_a_hundred_cycles_leave_nothing() -> None:
+    before = programs()
+    for _ in range(100):
+        congestion.install(["wvegas"])
+        congestion.remove(["wvegas"])
+    # The kernel frees them after a grace period.
+    give_up = time.monotonic() + 20
+    while programs() > before and time.monotonic() < give_up:
+        time.sleep(0.1)
+    assert programs() <= before
