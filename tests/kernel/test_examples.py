@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from measured import measured
+from measured import measured_member
 from mptcplab.catalogue import listing
 from mptcplab.experiment import members
 
@@ -29,6 +29,6 @@ def test_there_is_one() -> None:
 
 @pytest.mark.parametrize("file", OF_MPTCP, ids=lambda file: file.stem)
 def test_an_example_keeps_its_expectations(file: Path, tmp_path: Path) -> None:
-    run = measured(file.read_text(encoding="utf-8"), tmp_path)
+    run = measured_member(members(file)[0], tmp_path)
     broken = [expectation for expectation in run.record["expectations"] if not expectation["held"]]
     assert broken == []

@@ -42,7 +42,7 @@ pub(super) fn register(object: &[u8], name: &str) -> Result<Link, Refusal> {
     let refused = |error: &libbpf_rs::Error| {
         Refusal::Because(format!(
             "the kernel refuses it: {}",
-            told.after(&error.to_string())
+            told.after(&format!("{error:#}"))
         ))
     };
     let mut loaded = open.load().map_err(|error| refused(&error))?;
@@ -60,8 +60,12 @@ pub(super) fn register(object: &[u8], name: &str) -> Result<Link, Refusal> {
 /// An object whose control has that name, ready to be loaded.
 fn opened(object: &[u8], name: &str, told: &Told) -> Result<OpenObject, String> {
     let open = ObjectBuilder::default().open_memory(object);
-    let mut open =
-        open.map_err(|error| format!("it is no eBPF object: {}", told.after(&error.to_string())))?;
+    let mut open = open.map_err(|error| {
+        format!(
+            "it is no eBPF object: {}",
+            told.after(&format!("{error:#}"))
+        )
+    })?;
     rename(&mut open, object, name).ok_or(NO_CONTROL)?;
     Ok(open)
 }
