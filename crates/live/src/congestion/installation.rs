@@ -8,7 +8,7 @@ use rustix::fs::statfs;
 use rustix::mount::{MountFlags, mount};
 
 use super::object::{Refusal, register};
-use super::{available, is_there, object_of, shipped, why_not_registered};
+use super::{available, object_of, shipped, why_not_registered};
 use crate::LiveError;
 
 /// Where the kernel keeps what lasts without a process (bpffs), and the part of it that is ours.
@@ -53,7 +53,7 @@ pub fn list() -> Vec<Installation> {
     let ours = shipped().map(|name| Installation {
         name: name.to_owned(),
         state: match (pin_of(name), there.iter().any(|one| one == name)) {
-            (pin, true) if is_there(&pin) => State::Installed,
+            (pin, true) if pin.exists() => State::Installed,
             (_, true) => State::InKernel,
             (_, false) => State::NotInstalled,
         },
