@@ -497,6 +497,39 @@ def install() -> dict[str, Figure]:
     return {"install": {"value": size / 1e6, "unit": "MB", "limit": 250, "peer": "the limit we set", "peer_value": 250}}
 
 
+def stack_kernel() -> dict[str, Figure]:
+    """Goodput of our stack with the kernel at the other end, sending and receiving; the peer is the kernel twice."""
+    peer = _goodputs_mbps("kernel", "kernel", "kernel")
+    ours = {
+        "sends": _goodputs_mbps("userspace", "userspace", "kernel"),
+        "receives": _goodputs_mbps("userspace", "kernel", "userspace"),
+    }
+    return {
+        f"stack-kernel-{links}-{doing}": {
+            "value": goodputs[links],
+            "unit": "Mbit/s",
+            "limit": 0.98 * kernel,
+            "peer": "kernel to kernel",
+            "peer_value": kernel,
+        }
+        for links, kernel in peer.items()
+        for doing, goodputs in ours.items()
+    }
+
+
+def _goodputs_mbps(on: str, client: str, server: str) -> dict[str, float]:
+    """By experiment of own-stack.yaml: the median of three runs with these stacks."""
+    stacks = [f"--set=hosts.client.stack={client}", f"--set=hosts.server.stack={server}"]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [MPTCPLAB, "run", ROOT / "benches" / "own-stack.yaml", "--on", on, *stacks]
+        command += ["--repeat", "3", "--out", folder, "--json"]
+        printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    found: dict[str, list[float]] = {}
+    for run in json.loads(printed)["runs"]:
+        found.setdefault(Path(run["experiment"]).name, []).append(run["flows"][0]["goodput_bps"] / 1e6)
+    return {links: statistics.median(goodputs) for links, goodputs in found.items()}
+
+
 BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "startup": startup,
     "resolve": resolve,
@@ -509,6 +542,7 @@ BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "setup": setup,
     "link-accuracy": link_accuracy,
     "unshaped": unshaped,
+    "stack-kernel": stack_kernel,
     "install": install,
 }
 

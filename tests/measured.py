@@ -73,19 +73,19 @@ class Measured:
         return [event for event in self.record["result"]["path_events"] if what in event["what"]]
 
 
-def measured(text: str, directory: Path, *, among: str | None = None) -> Measured:
+def measured(text: str, directory: Path, *, among: str | None = None, on: str = "kernel") -> Measured:
     """Run a description, of several the one whose name is ``among``, until the machine was not too busy for it."""
     description = directory / "description.yaml"
     description.write_text(text)
     members = {member.name: member for member in load(description)}
-    return measured_member(members[among] if among else next(iter(members.values())), directory)
+    return measured_member(members[among] if among else next(iter(members.values())), directory, on=on)
 
 
-def measured_member(member: Any, directory: Path) -> Measured:
+def measured_member(member: Any, directory: Path, *, on: str = "kernel") -> Measured:
     """Run an experiment until the machine was not too busy for it, and check what holds for every run."""
     bundles: list[Bundle] = []
     for _ in range(MOST_ATTEMPTS):
-        bundles = run(member, on="kernel", out=directory / "results")
+        bundles = run(member, on=on, out=directory / "results")
         if bundles[0].status != "invalid":
             break
     [bundle] = bundles

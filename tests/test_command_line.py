@@ -104,8 +104,9 @@ def test_a_name_leads_to_no_other_place(desk: Path, name: str) -> None:
 
 
 def test_what_a_back_end_cannot_do_names_the_remedy(desk: Path) -> None:
-    ended = mptcplab("run", "short.yaml", "--on", "userspace", "--json", cwd=desk)
-    assert is_refused(ended, 3, "userspace", "use --on sim")
+    ours = "hosts.phone.stack=userspace"
+    ended = mptcplab("run", "short.yaml", "--set", ours, "--json", cwd=desk)
+    assert is_refused(ended, 3, "hosts.phone.stack: userspace", "use --on userspace")
 
 
 def test_a_prefix_that_runs_in_part_is_refused_in_few_words(desk: Path) -> None:

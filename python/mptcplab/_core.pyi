@@ -87,10 +87,10 @@ class LiveRun(Run):
         refuses or the network is not as described.
         """
 
-def live_capabilities(*, on_any_machine: bool = False) -> list[tuple[str, bool, str]]:
+def live_capabilities(*, on_any_machine: bool = False, own_stack: bool = False) -> list[tuple[str, bool, str]]:
     """As ``capabilities``, in real time on this machine, or on any with a mainline kernel of today. Only on Linux."""
 
-def live_check(resolved: str, *, on_any_machine: bool = False) -> list[tuple[str, str]]:
+def live_check(resolved: str, *, on_any_machine: bool = False, own_stack: bool = False) -> list[tuple[str, str]]:
     """As ``check``, in real time: on this machine, or on any with a mainline kernel of today. Only on Linux."""
 
 def live_controls() -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mptcplab.backends import ANNOUNCED, BACKENDS, PRIVILEGES, backend
+from mptcplab.backends import BACKENDS, PRIVILEGES, backend
 from mptcplab.errors import MptcplabError, PrivilegeError, Unsupported
 
 #: A day of 60 s runs at the default sampling interval; below this a user should know before starting.
@@ -28,7 +28,7 @@ class Finding:
 
 def examine(directory: Path = Path()) -> list[Finding]:
     """Look at the installation, the machine and each back-end; results would be written under ``directory``."""
-    return [_core(), _machine(), _disk(directory), *(_backend(name) for name in BACKENDS), *_announced()]
+    return [_core(), _machine(), _disk(directory), *(_backend(name) for name in BACKENDS)]
 
 
 def as_json(findings: list[Finding]) -> dict[str, Any]:
@@ -83,10 +83,3 @@ def _backend(name: str) -> Finding:
     except PrivilegeError:
         return Finding(f"back-end {name}", "warning", told)
     return Finding(f"back-end {name}", "ok", told)
-
-
-def _announced() -> list[Finding]:
-    return [
-        Finding(f"back-end {name}", "warning", f"not in this version, waits for {reason}")
-        for name, reason in ANNOUNCED.items()
-    ]

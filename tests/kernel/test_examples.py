@@ -1,4 +1,4 @@
-"""The examples of Multipath TCP, on a real kernel."""
+"""The examples of Multipath TCP in real time: on the kernel, or where it cannot, with our own stack."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ pytestmark = pytest.mark.kernel
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
 
-def is_for_kernel(file: Path) -> bool:
-    """Whether it has a flow of Multipath TCP, and nothing that only the simulator can do."""
+def in_real_time(file: Path) -> str | None:
+    """The back-end on which it runs, if it has a flow of Multipath TCP and needs no simulator."""
     flows = members(file)[0].resolve().data["flows"]
-    return any(flow["transport"] == "mptcp" for flow in flows) and "kernel" in listing(str(file))[0]["on"]
+    able = listing(str(file))[0]["on"]
+    has_mptcp = any(flow["transport"] == "mptcp" for flow in flows)
+    return next((name for name in ("kernel", "userspace") if has_mptcp and name in able), None)
 
 
-OF_MPTCP = [file for file in EXAMPLES if is_for_kernel(file)]
+OF_MPTCP = [(file, on) for file in EXAMPLES if (on := in_real_time(file))]
 
 
-def test_there_is_one() -> None:
-    assert OF_MPTCP
+def test_there_are_some_for_either_stack() -> None:
+    assert {on for _, on in OF_MPTCP} == {"kernel", "userspace"}
 
 
-@pytest.mark.parametrize("file", OF_MPTCP, ids=lambda file: file.stem)
-def test_an_example_keeps_its_expectations(file: Path, tmp_path: Path) -> None:
-    run = measured_member(members(file)[0], tmp_path)
+@pytest.mark.parametrize(("file", "on"), OF_MPTCP, ids=[file.stem for file, _ in OF_MPTCP])
+def test_an_example_keeps_its_expectations(file: Path, on: str, tmp_path: Path) -> None:
+    run = measured_member(members(file)[0], tmp_path, on=on)
     broken = [expectation for expectation in run.record["expectations"] if not expectation["held"]]
     assert broken == []

@@ -9,11 +9,11 @@ use netlab::parameters::Kind;
 use netlab::resolved::{Action, Experiment};
 use rustix::thread::{CapabilitySet, capabilities as capabilities_of};
 
-use crate::Hosts;
 use crate::congestion::{self, RunControls};
 use crate::path_manager::PathManagers;
 use crate::programs::Programs;
 use crate::traffic::why_refused;
+use crate::{Hosts, OwnStack};
 
 const FOLLOWS_PATHS: &str =
     "routers have the routes of the flows' paths and choose none: use the simulator";
@@ -61,7 +61,7 @@ const FIXED: &[Capability] = &[
     Capability::has("stack kernel"),
     Capability::lacks(
         "stack userspace",
-        "our stack in real time needs the userspace back-end",
+        "our stack in real time needs another back-end: use --on userspace",
     ),
     Capability::has("first_hop network"),
     Capability::lacks(
@@ -178,17 +178,7 @@ impl Kernel {
     pub fn check(&self, experiment: &Experiment) -> Vec<Missing> {
         let mut missing = Capabilities::new(&self.capabilities()).check(experiment);
         missing.extend(RunControls::check(experiment));
-        missing.extend(PathManagers::check(experiment));
-        missing.extend(experiment.flows.iter().filter_map(|flow| {
-            Some(Missing {
-                feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),
-                why: why_refused(experiment, flow)?,
-            })
-        }));
-        missing.extend(Hosts::check(experiment).err().map(|error| Missing {
-            feature: "network".to_owned(),
-            why: error.to_string(),
-        }));
+        missing.extend(check_plans(experiment));
         missing
     }
 
@@ -235,6 +225,22 @@ impl Kernel {
     }
 }
 
+/// What cannot be planned, whoever's stack it is for.
+pub(crate) fn check_plans(experiment: &Experiment) -> Vec<Missing> {
+    let mut missing = PathManagers::check(experiment);
+    missing.extend(experiment.flows.iter().filter_map(|flow| {
+        Some(Missing {
+            feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),
+            why: why_refused(experiment, flow)?,
+        })
+    }));
+    missing.extend(Hosts::check(experiment).err().map(|error| Missing {
+        feature: "network".to_owned(),
+        why: error.to_string(),
+    }));
+    missing
+}
+
 /// What our own algorithms can be given and the kernel's cannot; what it can be given stands in [`FIXED`].
 fn parameters() -> impl Iterator<Item = Capability> {
     let why = "the kernel's own algorithms take no parameters of a description: use the simulator";
@@ -249,9 +255,14 @@ fn parameters() -> impl Iterator<Item = Capability> {
     lacking.filter(|one| FIXED.iter().all(|fixed| fixed.feature != one.feature))
 }
 
-/// All that a description can ask for, as this machine and this user have it or not.
-pub fn capabilities() -> Vec<Capability> {
-    let mut table = Kernel::of_this_machine().capabilities();
+/// All that a description can ask for, as this machine and this user have it or not; with our own stack where a host has it,
+/// or without.
+pub fn capabilities(has_own_stack: bool) -> Vec<Capability> {
+    let kernel = Kernel::of_this_machine();
+    let mut table = match has_own_stack {
+        true => OwnStack(kernel).capabilities(),
+        false => kernel.capabilities(),
+    };
     let privileges = obstacle().map(|missing| missing.why.into());
     table.push(Capability {
         feature: "privileges".into(),
@@ -261,10 +272,15 @@ pub fn capabilities() -> Vec<Capability> {
 }
 
 /// Everything in a valid experiment that cannot be run on this machine; empty if it can.
-pub fn check(experiment: &Experiment) -> Vec<Missing> {
+pub fn check(experiment: &Experiment, has_own_stack: bool) -> Vec<Missing> {
+    let kernel = Kernel::of_this_machine();
+    let missing = match has_own_stack {
+        true => OwnStack(kernel).check(experiment),
+        false => kernel.check(experiment),
+    };
     let obstacle = obstacle().into_iter();
     obstacle
-        .chain(Kernel::of_this_machine().check(experiment))
+        .chain(missing)
         .chain(Programs::check(experiment))
         .collect()
 }

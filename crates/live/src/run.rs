@@ -13,9 +13,11 @@ use netlab::time::Nanos;
 
 use crate::capabilities::check_action;
 use crate::congestion::RunControls;
+use crate::own_stack::kernel_part;
 use crate::path_manager::{PathEvent, PathManagers};
 use crate::programs::Programs;
 use crate::sampling::{Latest, Sampler};
+use crate::stack::Stacks;
 use crate::summary::{self, Summary};
 use crate::telemetry::{Fallback, FlowTelemetry, SubflowState, Telemetry};
 use crate::traffic::{FlowCounters, FlowResult, ProbeCounters, Traffic};
@@ -53,6 +55,7 @@ pub struct LiveRun {
     programs: Programs,
     path_managers: PathManagers,
     controls: RunControls,
+    stacks: Stacks,
     hosts: Hosts,
     emulator: Emulator,
     telemetry: Telemetry,
@@ -75,7 +78,7 @@ impl LiveRun {
     /// # Errors
     /// The machine refuses, or the network is not as described; then nothing is left.
     pub fn start(experiment: Experiment, seed: u64, directory: &Path) -> Result<Self, LiveError> {
-        let controls = RunControls::register(&experiment)?;
+        let controls = RunControls::register(&kernel_part(&experiment))?;
         let (mut hosts, devices) = Hosts::build(&experiment)?;
         let captures = directory.join(CAPTURES);
         let emulator = Emulator::start(&experiment, seed, devices, &captures, Clock::start())?;
@@ -84,13 +87,16 @@ impl LiveRun {
             PathManagers::start(&experiment, |id| hosts.namespace(id), Clock::start())?;
         let (units, arriving_units) = channel();
         let for_sockets = controls.as_in_kernel(&experiment);
-        let traffic = Traffic::prepare(&for_sockets, seed, |id| hosts.namespace(id), units)?;
+        let mut traffic = Traffic::prepare(&for_sockets, seed, |id| hosts.namespace(id), units)?;
+        let (mailboxes, roles) = (emulator.mailboxes(), traffic.take_roles());
+        let stacks = Stacks::prepare(&experiment, seed, &hosts, mailboxes, roles);
         let mut programs =
             Programs::prepare(&for_sockets, seed, |id| hosts.namespace(id), directory)?;
         let counters_at_start = hosts.counters()?;
         let clock = Clock::start();
         emulator.restart(clock)?;
         path_managers.restart(clock)?;
+        let stacks = stacks.start(clock)?;
         let traffic = traffic.start(clock);
         programs.start(clock);
         let flows = experiment.flows.iter();
@@ -112,6 +118,7 @@ impl LiveRun {
             programs,
             path_managers,
             controls,
+            stacks,
             hosts,
             emulator,
             experiment,
@@ -177,6 +184,7 @@ impl LiveRun {
         }
         self.emulator.apply(action)?;
         self.hosts.apply(action)?;
+        self.stacks.apply(&self.experiment, action)?;
         self.path_managers.apply(action)
     }
 
@@ -195,6 +203,10 @@ impl LiveRun {
 
     fn sample(&mut self) -> Result<(), LiveError> {
         let network = self.emulator.state()?;
+        for told in self.stacks.tell()? {
+            self.telemetry.hear(told.ends);
+            self.path_events.extend(told.path_events);
+        }
         let flows = self.traffic.flows();
         let probes = self.traffic.probes();
         let mut sockets = self.traffic.sockets();
@@ -315,6 +327,7 @@ impl LiveRun {
         self.traffic.stop()?;
         // Their sockets tell only while they live.
         self.sample()?;
+        self.stacks.stop()?;
         self.programs.stop()?;
         self.note_what_arrived()?;
         let results = self.flow_results();
@@ -323,6 +336,7 @@ impl LiveRun {
         let hosts = summary::hosts(&mut self.hosts, &self.counters_at_start)?;
         let emulation = self.emulator.finish()?;
         self.path_events.extend(self.path_managers.finish()?);
+        self.path_events.sort_by_key(|event| event.time_ns);
         self.sampler.finish()?;
         self.units.finish()?;
         let (status, why) = summary::status(&emulation, &programs);

@@ -19,6 +19,7 @@ pub mod rng;
 pub mod samples;
 pub mod schedule;
 pub mod sim;
+pub mod stack;
 pub mod summary;
 pub mod time;
 pub mod trace;

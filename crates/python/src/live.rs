@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use live::{Kernel, LiveError, LiveRun as Live, congestion};
+use live::{Kernel, LiveError, LiveRun as Live, OwnStack, congestion};
 use netlab::resolved::Action;
 use netlab::schedule::EventRecord;
 use netlab::time::Nanos;
@@ -69,29 +69,36 @@ impl LiveRun {
 }
 
 /// All that a description can ask for: (feature, whether it is there, why not). Of this machine, or of any with a
-/// mainline kernel of today.
+/// mainline kernel of today; with our own stack in hosts, or without.
 #[pyfunction]
-#[pyo3(signature = (*, on_any_machine = false))]
-pub(crate) fn live_capabilities(on_any_machine: bool) -> Vec<(String, bool, String)> {
-    as_rows(&if on_any_machine {
-        Kernel::of_mainline().capabilities()
-    } else {
-        live::capabilities()
+#[pyo3(signature = (*, on_any_machine = false, own_stack = false))]
+pub(crate) fn live_capabilities(
+    on_any_machine: bool,
+    own_stack: bool,
+) -> Vec<(String, bool, String)> {
+    as_rows(&match (on_any_machine, own_stack) {
+        (true, true) => OwnStack(Kernel::of_mainline()).capabilities(),
+        (true, false) => Kernel::of_mainline().capabilities(),
+        (false, _) => live::capabilities(own_stack),
     })
 }
 
 /// What cannot be run of a resolved experiment: (feature, why), empty if all can. On this machine, or on any with a
-/// mainline kernel of today.
+/// mainline kernel of today; with our own stack in hosts, or without.
 ///
 /// Raises ValueError if the JSON is not of the schema.
 #[pyfunction]
-#[pyo3(signature = (resolved, *, on_any_machine = false))]
-pub(crate) fn live_check(resolved: &str, on_any_machine: bool) -> PyResult<Vec<(String, String)>> {
+#[pyo3(signature = (resolved, *, on_any_machine = false, own_stack = false))]
+pub(crate) fn live_check(
+    resolved: &str,
+    on_any_machine: bool,
+    own_stack: bool,
+) -> PyResult<Vec<(String, String)>> {
     let experiment = read_experiment(resolved)?;
-    Ok(as_pairs(if on_any_machine {
-        Kernel::of_mainline().check(&experiment)
-    } else {
-        live::check(&experiment)
+    Ok(as_pairs(match (on_any_machine, own_stack) {
+        (true, true) => OwnStack(Kernel::of_mainline()).check(&experiment),
+        (true, false) => Kernel::of_mainline().check(&experiment),
+        (false, _) => live::check(&experiment, own_stack),
     }))
 }
 

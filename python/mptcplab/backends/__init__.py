@@ -12,13 +12,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mptcplab.errors import Unsupported, UsageError
+from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: Every back-end and the module that has it as ``BACKEND``, and as ``ON_ANY_MACHINE`` what it can do elsewhere.
-BACKENDS: dict[str, str] = {"sim": "mptcplab.backends.sim", "kernel": "mptcplab.backends.kernel"}
+BACKENDS: dict[str, str] = {
+    "sim": "mptcplab.backends.sim",
+    "userspace": "mptcplab.backends.userspace",
+    "kernel": "mptcplab.backends.kernel",
+}
 
 #: The feature under which a back-end tells whether this user may do what its runs need.
 PRIVILEGES = "privileges"
@@ -26,9 +30,6 @@ PRIVILEGES = "privileges"
 #: The features under which a back-end tells whether it runs algorithms of a user's own: a class in a file, an eBPF
 #: object, and one of a simulator of their own.
 OWN_CLASS, OWN_OBJECT, OWN_SIMULATOR = "own class", "own object", "own simulator"
-
-#: Back-ends of the design that are still to come, and what they wait for.
-ANNOUNCED: dict[str, str] = {"userspace": "the protocol engine"}
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def feature_of(missing: str) -> str:
 def backend(name: str) -> Backend:
     """The back-end of that name, or the program at that path.
 
-    Raises UsageError for an unknown name, Unsupported for one that is still to come.
+    Raises UsageError for an unknown name.
     """
     if "/" in name or os.sep in name:
         from mptcplab.backends.program import Program  # which needs this module
@@ -112,10 +113,6 @@ def backend(name: str) -> Backend:
         return Program(Path(name).expanduser())
     if name in BACKENDS:
         return import_module(BACKENDS[name]).BACKEND  # type: ignore[no-any-return]
-    if name in ANNOUNCED:
-        raise Unsupported(
-            name, [("the back-end itself", f"not in this version, it waits for {ANNOUNCED[name]}; use --on sim")]
-        )
     allowed = f"{', '.join(BACKENDS)}, or the path of a simulator of your own, as in ./my-sim"
     raise UsageError(f"no back-end is called {name!r}; allowed: {allowed}")
 

@@ -60,6 +60,8 @@ class Kernel:
 
     name = "kernel"
     in_real_time = True
+    #: Whether hosts may run our own stack.
+    has_own_stack = False
 
     def __init__(self, *, on_any_machine: bool = False) -> None:
         self._on_any_machine = on_any_machine
@@ -70,13 +72,13 @@ class Kernel:
                 raise PrivilegeError(self.name, capability.why)
 
     def probe(self) -> list[Capability]:
-        table = _live().live_capabilities(on_any_machine=self._on_any_machine)
+        table = _live().live_capabilities(on_any_machine=self._on_any_machine, own_stack=self.has_own_stack)
         return [Capability(feature, available, why) for feature, available, why in table]
 
     def check(self, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
         try:
             missing: list[tuple[str, str]] = _live().live_check(
-                json.dumps(experiment), on_any_machine=self._on_any_machine
+                json.dumps(experiment), on_any_machine=self._on_any_machine, own_stack=self.has_own_stack
             )
         except ValueError as error:
             raise SpecError(f"{experiment['name']}: not an experiment that can be run: {error}") from error
@@ -94,6 +96,8 @@ def _other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]
     flows = [flow for flow in experiment["flows"] if flow["transport"] == "mptcp"]
     ends = {flow[end] for flow in flows for end in ("from", "to")}
     for host in experiment["hosts"]:
+        if host["stack"] == "userspace":
+            continue
         behaviour = host["behaviour"][0]
         for name, value in MAINLINE.items():
             if host["id"] in ends and behaviour["name"] == "mainline" and behaviour[name] != value:

@@ -15,14 +15,14 @@ Form = Literal["counter", "gauge", "derived", "series", "distribution"]
 Grouping = Literal["sum", "max", "min"]
 
 #: The back-ends of this version.
-SUPPLIERS = ("sim", "kernel")
+SUPPLIERS = ("sim", "userspace", "kernel")
 
 # Why a back-end does not supply a metric, by back-end; one that is not named supplies it.
 CAPTURE = dict.fromkeys(SUPPLIERS, "it comes with the analysis of captures")
-UNTOLD = {"kernel": "the kernel does not tell it"}
+UNTOLD = {"userspace": "it is not sampled in real time", "kernel": "the kernel does not tell it"}
 IN_CAPTURES = CAPTURE | {"kernel": "the kernel does not tell it; it comes with the analysis of captures"}
 UNCOUNTED = UNTOLD | {"sim": "the engine does not count it yet"}
-NO_PLAYER = {"kernel": "the player is the simulator's"}
+NO_PLAYER = dict.fromkeys(("userspace", "kernel"), "the player is the simulator's")
 LIVE = {"sim": "in virtual time nothing is late"}
 CONTROLLER = dict.fromkeys(SUPPLIERS, "it comes with the SDN controller")
 NESTED_RUNS = dict.fromkeys(SUPPLIERS, "it comes with further runs of the same scenario with other arms")

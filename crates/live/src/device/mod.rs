@@ -17,6 +17,10 @@ use veth::Veth;
 /// Bytes that stand before every packet: struct virtio_net_hdr, which says what is left to be done for a super-packet.
 pub(crate) const VIRTIO_HEADER_BYTES: usize = 10;
 
+/// What an Ethernet frame says that it carries.
+pub(crate) const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
+pub(crate) const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
+
 /// How devices are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {

@@ -9,13 +9,11 @@ use netlab::resolved::Layer;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::VIRTIO_HEADER_BYTES;
+use super::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, VIRTIO_HEADER_BYTES};
 use crate::netlink::{Connection, Link, Mac, NearEnd, add_veth};
 use crate::{LiveError, NetworkNamespace, sys};
 
 const ETHERNET_HEADER_BYTES: usize = 14;
-const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
-const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 
 /// On layer 3 nobody sees link-layer addresses, so all near ends have this one: the kernel addresses frames of a device without ARP to itself.
 const NEAR_MAC: Mac = [0x02, 0x02, 0, 0, 0, 1];

@@ -1,6 +1,8 @@
 //! What the emulator's thread works on: devices, the links between them, and the record of both.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 
 use netlab::link::Enqueued;
 use netlab::links::{Arrival, LinkState, Links};
@@ -11,6 +13,8 @@ use rustix::io::Errno;
 use super::captures::Captures;
 use super::frame::Frame;
 use super::lateness::{Lateness, LatenessSummary};
+use crate::mailbox::Mailbox;
+use crate::stack::{Mailboxes, Message, Outgoing};
 use crate::{Clock, Device, LiveError};
 
 /// The largest super-packet with its headers.
@@ -32,7 +36,22 @@ struct Port {
     /// The link direction that begins here.
     outgoing: usize,
     is_captured: bool,
+    /// Where TCP goes, if its host has our own stack.
+    stack: Option<Arc<Mailbox<Message>>>,
+    /// Of such a host: whether it is up. A device says so itself.
+    is_up: bool,
     state: InterfaceState,
+}
+
+impl Port {
+    /// Hands a packet to the host; whether there was room for it. EIO if the interface is down.
+    fn give(&self, frame: &Frame) -> io::Result<bool> {
+        match &self.stack {
+            Some(_) if frame.is_tcp() && !self.is_up => Err(Errno::IO.into()),
+            Some(stack) if frame.is_tcp() => Ok(stack.put(Message::Packet(frame.ip().into()))),
+            _ => self.device.write(&frame.bytes).map(|()| true),
+        }
+    }
 }
 
 /// What an interface has counted.
@@ -86,6 +105,12 @@ pub(super) struct Fabric {
     /// Of the length of `scratch`.
     spare_large: Vec<Vec<u8>>,
     scratch: Vec<u8>,
+    /// What hosts with our own stack send.
+    pub(super) from_stacks: Arc<Mailbox<Outgoing>>,
+    arriving: VecDeque<Outgoing>,
+    /// Packets for which such a host had no room.
+    pub(super) overflows: u64,
+    interface_ids: Vec<String>,
     pub(super) failure: Option<String>,
     pub(super) is_over: bool,
 }
@@ -96,6 +121,7 @@ impl Fabric {
         experiment: &Experiment,
         seed: u64,
         devices: Vec<Device>,
+        mailboxes: &Mailboxes,
         clock: Clock,
     ) -> Result<Self, LiveError> {
         let links = Links::new(experiment, seed)?;
@@ -117,6 +143,11 @@ impl Fabric {
                 .measure
                 .captures
                 .contains(&experiment.interfaces[index].id),
+            stack: mailboxes
+                .inboxes
+                .get(&experiment.interfaces[index].node)
+                .cloned(),
+            is_up: experiment.interfaces[index].up,
             state: InterfaceState::default(),
         });
         let mut fabric = Self {
@@ -138,6 +169,14 @@ impl Fabric {
             spare: Vec::new(),
             spare_large: Vec::new(),
             scratch: vec![0; LARGEST_READ_BYTES],
+            from_stacks: Arc::clone(&mailboxes.to_links),
+            arriving: VecDeque::new(),
+            overflows: 0,
+            interface_ids: experiment
+                .interfaces
+                .iter()
+                .map(|interface| interface.id.clone())
+                .collect(),
             failure: None,
             is_over: false,
         };
@@ -163,7 +202,10 @@ impl Fabric {
         let is_on_medium = one == other;
         let ends = directions.map(|direction| self.ends[direction]);
         let is_captured = ends.iter().any(|end| self.ports[*end].is_captured);
-        let on = !is_on_medium && !is_captured && is_unshaped(forward) && is_unshaped(backward);
+        // Our own stack takes no packets that are to be cut.
+        let is_ours = ends.iter().any(|end| self.ports[*end].stack.is_some());
+        let is_whole = !is_on_medium && !is_captured && !is_ours;
+        let on = is_whole && is_unshaped(forward) && is_unshaped(backward);
         for end in ends {
             let chosen = self.ports[end].device.set_super_packets(on);
             chosen.map_err(LiveError::while_("setting a device's super-packets"))?;
@@ -185,6 +227,7 @@ impl Fabric {
         self.longest_standstill = 0;
         self.pass_began = None;
         self.alarm = None;
+        self.overflows = 0;
         self.captures = captures;
     }
 
@@ -233,6 +276,30 @@ impl Fabric {
             let _: Enqueued = self.links.offer(now, direction, frame);
         }
         self.look_again(self.links.channel_of(direction));
+    }
+
+    /// Takes what hosts with our own stack have sent, and offers it to their links.
+    pub(super) fn take_from_stacks(&mut self) {
+        let mut arriving = std::mem::take(&mut self.arriving);
+        self.from_stacks.take_into(&mut arriving);
+        for Outgoing { port, bytes } in arriving.drain(..) {
+            let Port {
+                outgoing,
+                is_up: true,
+                ..
+            } = self.ports[port]
+            else {
+                continue;
+            };
+            let now = self.clock.now();
+            let layer = self.ports[port].device.layer();
+            let frame = Frame { bytes, layer };
+            self.ports[port].state.sent += 1;
+            self.capture(port, now, true, &frame);
+            let _: Enqueued = self.links.offer(now, outgoing, frame);
+            self.look_again(self.links.channel_of(outgoing));
+        }
+        self.arriving = arriving;
     }
 
     fn frame(&mut self, port: usize, bytes: usize) -> Frame {
@@ -289,13 +356,14 @@ impl Fabric {
 
     fn deliver(&mut self, direction: usize, frame: &Frame, at: Nanos) {
         let port = self.ends[direction];
-        match self.ports[port].device.write(&frame.bytes) {
-            Ok(()) => {
+        match self.ports[port].give(frame) {
+            Ok(true) => {
                 let now = self.clock.now();
                 self.lateness[direction].record(now.saturating_sub(at));
                 self.ports[port].state.received += 1;
                 self.capture(port, now, false, frame);
             }
+            Ok(false) => self.overflows += 1,
             Err(error) if is_down(&error) => self.ports[port].state.dropped_interface_down += 1,
             Err(error) => self.fail(format!("writing to a device: {error}")),
         }
@@ -333,6 +401,8 @@ impl Fabric {
                 forward,
                 backward,
             } => self.set_link(now, link, forward, backward)?,
+            Action::InterfaceDown { interface } => self.set_interface_up(interface, false),
+            Action::InterfaceUp { interface } => self.set_interface_up(interface, true),
             _ => {}
         }
         Ok(())
@@ -361,6 +431,15 @@ impl Fabric {
         reconfigured?;
         self.look_again_at_link(link);
         self.choose_super_packets(link, forward, backward)
+    }
+
+    fn set_interface_up(&mut self, id: &str, up: bool) {
+        let place = self
+            .interface_ids
+            .iter()
+            .position(|interface| interface == id);
+        let place = place.expect("actions of valid experiments name their interfaces");
+        self.ports[place].is_up = up;
     }
 
     fn look_again_at_link(&mut self, link: usize) {

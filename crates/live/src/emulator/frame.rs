@@ -26,7 +26,19 @@ impl Frame {
         &self.bytes[VIRTIO_HEADER_BYTES.min(self.bytes.len())..]
     }
 
-    fn ip(&self) -> &[u8] {
+    /// Whether it carries TCP.
+    pub(super) fn is_tcp(&self) -> bool {
+        let ip = self.ip();
+        let protocol = match ip.first().map(|byte| byte >> 4) {
+            Some(4) => ip.get(9),
+            Some(6) => ip.get(6),
+            _ => None,
+        };
+        protocol == Some(&TCP)
+    }
+
+    /// From the IP header on.
+    pub(super) fn ip(&self) -> &[u8] {
         let skipped = match self.layer {
             Layer::Two => ETHERNET_HEADER_BYTES,
             Layer::Three => 0,

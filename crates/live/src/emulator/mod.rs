@@ -8,8 +8,10 @@ mod fabric;
 mod frame;
 mod lateness;
 
+use std::collections::VecDeque;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -17,9 +19,9 @@ use std::time::Duration;
 use netlab::resolved::{Action, Experiment};
 use netlab::time::Nanos;
 use rustix::buffer::spare_capacity;
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use rustix::io::{Errno, read, write};
+use rustix::io::Errno;
 use rustix::thread::set_current_timer_slack;
 use rustix::time::Timespec;
 use serde::Serialize;
@@ -29,12 +31,16 @@ use fabric::Fabric;
 pub use fabric::{DirectionState, InterfaceState, NetworkState};
 pub use lateness::{LATENESS_BOUND_NS, LatenessSummary, STANDSTILL_BOUND_NS};
 
+use crate::mailbox::Mailbox;
+use crate::stack::Mailboxes;
 use crate::{Clock, Device, LiveError, sys};
 
 /// Devices that are looked at in one pass.
 const EVENTS_PER_PASS: usize = 64;
-/// What the wake-up descriptor is called among the devices.
-const WAKE_UP: u64 = u64::MAX;
+/// What the descriptor of the jobs is called among the devices.
+const JOBS: u64 = u64::MAX;
+/// The same of the descriptor of what hosts with our own stack send.
+const STACKS: u64 = u64::MAX - 1;
 
 /// The longest that an answer of the thread is waited for: a pass takes it milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -45,14 +51,13 @@ type Job = Box<dyn FnOnce(&mut Fabric) + Send>;
 
 /// The emulator of a run. Its thread ends with it.
 pub struct Emulator {
-    jobs: Sender<Job>,
-    /// Written to when there are jobs.
-    wake_up: OwnedFd,
+    jobs: Arc<Mailbox<Job>>,
     thread: Option<JoinHandle<Option<Fabric>>>,
     /// Holds the devices after the thread has ended.
     ended: Option<Fabric>,
     /// Why the thread ended, unless it was told to.
     failure: Arc<OnceLock<String>>,
+    mailboxes: Mailboxes,
     captives: Vec<Captive>,
     directory: PathBuf,
     link_ids: Vec<String>,
@@ -92,22 +97,23 @@ impl Emulator {
             })
         });
         let captives = captives.collect();
-        let fabric = Fabric::new(experiment, seed, devices, clock)?;
+        let mailboxes = Mailboxes::new(experiment);
+        let mailboxes = mailboxes.map_err(LiveError::while_("making an event descriptor"))?;
+        let fabric = Fabric::new(experiment, seed, devices, &mailboxes, clock)?;
         let poller = Poller::new(&fabric)?;
-        let wake_up = poller.wake_up()?;
-        let (jobs, waiting_jobs) = channel();
+        let jobs = Arc::clone(&poller.jobs);
         let failure = Arc::new(OnceLock::new());
         let theirs = Arc::clone(&failure);
         let thread = thread::Builder::new()
             .name("emulator".to_owned())
-            .spawn(move || poller.run(fabric, waiting_jobs, &theirs));
+            .spawn(move || poller.run(fabric, &theirs));
         let thread = thread.map_err(LiveError::while_("starting the emulator's thread"))?;
         Ok(Self {
             jobs,
-            wake_up,
             thread: Some(thread),
             ended: None,
             failure,
+            mailboxes,
             captives,
             directory: directory.to_owned(),
             link_ids: experiment
@@ -116,6 +122,11 @@ impl Emulator {
                 .map(|link| link.id.clone())
                 .collect(),
         })
+    }
+
+    /// What lies between it and the hosts with our own stack.
+    pub(crate) fn mailboxes(&self) -> &Mailboxes {
+        &self.mailboxes
     }
 
     /// Back to time 0 of `clock`: links empty and as described, counters at 0, generators at their start, captures from now on.
@@ -153,13 +164,18 @@ impl Emulator {
     /// # Errors
     /// The emulator had failed; or a capture cannot be written.
     pub fn finish(&mut self) -> Result<EmulatorSummary, LiveError> {
-        let (lateness, longest_standstill, captures) = self.ask(|fabric| {
-            let captures = fabric.take_captures();
-            (fabric.lateness(), fabric.longest_standstill, captures)
+        let (lateness, longest_standstill, overflows, captures) = self.ask(|fabric| {
+            let (standstill, overflows) = (fabric.longest_standstill, fabric.overflows);
+            (
+                fabric.lateness(),
+                standstill,
+                overflows,
+                fabric.take_captures(),
+            )
         })?;
         self.end_thread();
         captures.map_or(Ok(()), Captures::finish)?;
-        let why_invalid = self.why_invalid(&lateness, longest_standstill);
+        let why_invalid = self.why_invalid(&lateness, longest_standstill, overflows);
         Ok(EmulatorSummary {
             lateness: lateness.into_iter().map(|(summary, _)| summary).collect(),
             longest_standstill_s: longest_standstill as f64 / 1e9,
@@ -171,7 +187,13 @@ impl Emulator {
         &self,
         lateness: &[(LatenessSummary, bool)],
         standstill: Nanos,
+        overflows: u64,
     ) -> Option<String> {
+        if overflows > 0 {
+            return Some(format!(
+                "{overflows} packets found no room before a host with our own stack: this machine is too busy"
+            ));
+        }
         if standstill > STANDSTILL_BOUND_NS {
             let [found, bound] = [standstill, STANDSTILL_BOUND_NS].map(|ns| ns as f64 / 1e6);
             return Some(format!(
@@ -208,9 +230,7 @@ impl Emulator {
         let (answer, answered) = channel();
         let job: Job = Box::new(move |fabric| drop(answer.send(question(fabric))));
         // A thread that has ended drops the job, and the answer with it.
-        let _ = self.jobs.send(job);
-        // It fails only if the thread has been woken already and does not come.
-        let _ = write(&self.wake_up, &1_u64.to_ne_bytes());
+        self.jobs.put_always(job);
         answered.recv_timeout(patience)
     }
 
@@ -248,49 +268,41 @@ impl Drop for Emulator {
 /// Waits for devices to have something to read, and for packets to be due.
 struct Poller {
     epoll: OwnedFd,
-    wake_up: OwnedFd,
+    jobs: Arc<Mailbox<Job>>,
 }
 
 impl Poller {
     fn new(fabric: &Fabric) -> Result<Self, LiveError> {
         let made = || {
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-            let wake_up = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            let jobs = Mailbox::new(0)?;
             let named = epoll::EventData::new_u64;
-            epoll::add(&epoll, &wake_up, named(WAKE_UP), epoll::EventFlags::IN)?;
+            epoll::add(&epoll, &jobs, named(JOBS), epoll::EventFlags::IN)?;
+            let stacks = fabric.from_stacks.as_ref();
+            epoll::add(&epoll, stacks, named(STACKS), epoll::EventFlags::IN)?;
             for (port, device) in fabric.devices().enumerate() {
                 epoll::add(&epoll, device, named(port as u64), epoll::EventFlags::IN)?;
             }
-            Ok(Self { epoll, wake_up })
+            let jobs = Arc::new(jobs);
+            Ok(Self { epoll, jobs })
         };
-        made().map_err(LiveError::while_::<Errno>("watching the devices"))
-    }
-
-    /// The descriptor to wake it by.
-    fn wake_up(&self) -> Result<OwnedFd, LiveError> {
-        let copy = self.wake_up.try_clone();
-        copy.map_err(LiveError::while_("copying a descriptor"))
+        made().map_err(LiveError::while_::<io::Error>("watching the devices"))
     }
 
     /// Carries packets until it is told to end; gives the fabric back unless it panicked.
-    fn run(
-        self,
-        mut fabric: Fabric,
-        jobs: Receiver<Job>,
-        why: &OnceLock<String>,
-    ) -> Option<Fabric> {
+    fn run(self, mut fabric: Fabric, why: &OnceLock<String>) -> Option<Fabric> {
         // Without the privilege the thread is one among others, which the record of lateness shows.
         let _ = sys::run_before_ordinary_threads();
         let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
         let work = std::panic::AssertUnwindSafe(|| {
-            let outcome = self.carry(&mut fabric, &jobs);
+            let outcome = self.carry(&mut fabric);
             let waiting = outcome
                 .err()
                 .map(|errno| format!("waiting for packets: {errno}"));
             (fabric.failure.take().or(waiting), fabric)
         });
         // Before the jobs are dropped, whose senders then ask.
-        match std::panic::catch_unwind(work) {
+        let fabric = match std::panic::catch_unwind(work) {
             Ok((failure, fabric)) => {
                 failure.map(|failure| why.set(failure));
                 Some(fabric)
@@ -299,10 +311,13 @@ impl Poller {
                 let _ = why.set("its thread panicked".to_owned());
                 None
             }
-        }
+        };
+        self.jobs.close();
+        fabric
     }
 
-    fn carry(&self, fabric: &mut Fabric, jobs: &Receiver<Job>) -> Result<(), Errno> {
+    fn carry(&self, fabric: &mut Fabric) -> Result<(), Errno> {
+        let mut jobs = VecDeque::new();
         let mut events = Vec::with_capacity(EVENTS_PER_PASS);
         while !fabric.is_over {
             fabric.deliver_due();
@@ -316,9 +331,13 @@ impl Poller {
             fabric.begin_pass();
             for event in &events {
                 match event.data.u64() {
-                    WAKE_UP => {
-                        let _ = read(&self.wake_up, &mut [0; 8]);
-                        jobs.try_iter().for_each(|job| job(fabric));
+                    JOBS => {
+                        self.jobs.take_into(&mut jobs);
+                        jobs.drain(..).for_each(|job| job(fabric));
+                    }
+                    STACKS => {
+                        fabric.take_from_stacks();
+                        fabric.deliver_due();
                     }
                     port => {
                         fabric.read_from(port as usize);
@@ -359,7 +378,7 @@ mod tests {
         let stuck: Job = Box::new(move |_| {
             let _ = released.recv();
         });
-        emulator.jobs.send(stuck).expect("it lives");
+        emulator.jobs.put_always(stuck);
         let answer = emulator.answer(|_| (), Duration::from_millis(10));
         assert_eq!(answer, Err(RecvTimeoutError::Timeout));
         let why = emulator.why_no_answer(RecvTimeoutError::Timeout);

@@ -11,18 +11,20 @@ mod verification;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use netlab::resolved::Experiment;
+use netlab::resolved::{Experiment, Layer, Stack};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use serde::Serialize;
 
-use addresses::{Layout, PlaceKind};
+use addresses::{Layout, PlaceKind, mac_of};
 use place::Place;
-use routing::PlaceRoutes;
+use routing::{PlaceRoutes, Step};
 
+use crate::device::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, VIRTIO_HEADER_BYTES};
 use crate::netlink::{RouteRow, dump_routes, dump_rules, route_text, rule_text};
 use crate::{Device, DeviceKind, LiveError, NetworkNamespace};
 
@@ -31,6 +33,9 @@ const LOCAL_TABLE: u32 = 255;
 
 /// Among the settings: how the devices were made.
 const DEVICES: &str = "devices";
+
+/// The same: whose TCP it runs.
+const STACK: &str = "stack";
 
 /// Threads that remove devices: the kernel lets them wait for the same grace periods.
 const REMOVERS: usize = 16;
@@ -42,6 +47,15 @@ pub struct Tables {
     pub rules: Vec<String>,
     /// Of all tables but `local`.
     pub routes: Vec<String>,
+}
+
+/// How a host's packets to one destination leave it.
+#[derive(Clone, Debug)]
+pub(crate) struct Departure {
+    /// Index of the interface.
+    pub(crate) port: usize,
+    /// What stands before the IP packet: the header of the device, and of the frame if there is one.
+    pub(crate) header: Vec<u8>,
 }
 
 /// The hosts, routers, switches and access points of one run.
@@ -102,6 +116,35 @@ impl Hosts {
         &self.places[self.layout.place_of[id]].namespace
     }
 
+    /// The routes of a host, by source and destination.
+    pub(crate) fn departures(&self, id: &str) -> BTreeMap<(IpAddr, IpAddr), Departure> {
+        let place = &self.places[self.layout.place_of[id]];
+        let tables = place.routes.by_source.iter();
+        let routes = tables.flat_map(|(&source, table)| {
+            let routes = table.routes.iter();
+            routes.map(move |(&destination, step)| ((source, destination), step))
+        });
+        routes
+            .map(|(ends, step)| (ends, self.departure(ends.1, step)))
+            .collect()
+    }
+
+    fn departure(&self, destination: IpAddr, step: &Step) -> Departure {
+        let mut header = vec![0; VIRTIO_HEADER_BYTES];
+        if self.layout.ports[step.port].layer == Layer::Two {
+            header.extend(mac_of(step.arrival));
+            header.extend(mac_of(step.port));
+            header.extend(match destination {
+                IpAddr::V4(_) => ETHERTYPE_IPV4,
+                IpAddr::V6(_) => ETHERTYPE_IPV6,
+            });
+        }
+        Departure {
+            port: step.port,
+            header,
+        }
+    }
+
     /// The name of an interface's device in its namespace, by the interface's index in the experiment.
     pub fn device_name(&self, interface: usize) -> &str {
         &self.layout.ports[interface].device
@@ -122,6 +165,12 @@ impl Hosts {
             let is_host = place.kind == PlaceKind::Host;
             let mut settings = settings::in_effect(&place.id, &place.settings, is_host)?;
             settings.insert(DEVICES.to_owned(), self.device_kind.name().to_owned());
+            let stack = if place.has_own_stack {
+                Stack::Userspace
+            } else {
+                Stack::Kernel
+            };
+            settings.insert(STACK.to_owned(), stack.name().to_owned());
             Ok(settings)
         })
     }

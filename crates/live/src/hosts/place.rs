@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use netlab::resolved::{Host, Layer};
+use netlab::resolved::{Host, Layer, Stack};
 use netlink_packet_route::AddressFamily;
 
 use super::addresses::{Layout, PlaceKind, Prefixed, mac_of, mac_of_bridge};
@@ -56,6 +56,7 @@ pub(super) struct Place {
     pub(super) namespace: Arc<NetworkNamespace>,
     pub(super) connection: Connection,
     pub(super) settings: Vec<Setting>,
+    pub(super) has_own_stack: bool,
     /// By the indices of the interfaces in the experiment.
     pub(super) ports: BTreeMap<usize, PortState>,
     pub(super) routes: PlaceRoutes,
@@ -110,6 +111,7 @@ impl Place {
             namespace,
             connection,
             settings,
+            has_own_stack: host.is_some_and(|host| host.stack == Stack::Userspace),
             ports,
             routes,
             initial_window_segments: host.map(|host| host.initial_window_segments),

@@ -19,6 +19,7 @@ use netlab::resolved::{Action, Experiment};
 use crate::{Clock, LiveError, NetworkNamespace};
 use host::{HostThread, Record};
 
+pub(crate) use record::Note;
 pub use record::{End, PathEvent, What};
 
 /// The path managers of a run: a thread in each host that opens or accepts Multipath TCP.

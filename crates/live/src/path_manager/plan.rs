@@ -8,7 +8,7 @@ use netlab::capabilities::Missing;
 use netlab::flows::{addresses_at, host_at, pairs, port_of_flow};
 use netlab::lookup::Lookup;
 use netlab::parameters::path_manager;
-use netlab::resolved::{Experiment, Flow, FlowEnd, Host, Transport};
+use netlab::resolved::{Experiment, Flow, FlowEnd, Host, Stack, Transport};
 use netlab::time::Nanos;
 
 use super::messages::flag;
@@ -126,9 +126,14 @@ pub(super) fn plan(experiment: &Experiment) -> Result<Vec<HostPlan>, Missing> {
         return Err(missing);
     }
     let lookup = Lookup::new(experiment);
-    let hosts = experiment.hosts.iter();
-    let plans = hosts.map(|host| plan_host(&lookup, host));
+    let plans = kernel_hosts(experiment).map(|host| plan_host(&lookup, host));
     Ok(plans.filter(|plan| !plan.flows.is_empty()).collect())
+}
+
+/// With our own stack a host manages its paths itself.
+fn kernel_hosts(experiment: &Experiment) -> impl Iterator<Item = &Host> {
+    let hosts = experiment.hosts.iter();
+    hosts.filter(|host| host.stack != Stack::Userspace)
 }
 
 fn plan_host(lookup: &Lookup<'_>, host: &Host) -> HostPlan {
@@ -233,8 +238,7 @@ fn endpoints(flows: &[FlowPlan]) -> Vec<(IpAddr, u32)> {
 /// What no path manager of the kernel can do.
 pub(super) fn check(experiment: &Experiment) -> Vec<Missing> {
     let lookup = Lookup::new(experiment);
-    let hosts = experiment.hosts.iter();
-    hosts
+    kernel_hosts(experiment)
         .flat_map(|host| check_host(&lookup, &host.id))
         .collect()
 }

@@ -101,20 +101,20 @@ impl From<SocketAddr> for End {
 
 /// What there is to say beside the time and the host.
 #[derive(Clone, Debug)]
-pub(super) struct Note {
-    pub(super) what: What,
-    pub(super) flow: Option<String>,
-    pub(super) token: Option<u32>,
-    pub(super) local: Option<End>,
-    pub(super) remote: Option<End>,
-    pub(super) local_id: Option<u8>,
-    pub(super) remote_id: Option<u8>,
-    pub(super) backup: Option<bool>,
-    pub(super) why: Option<String>,
+pub(crate) struct Note {
+    pub(crate) what: What,
+    pub(crate) flow: Option<String>,
+    pub(crate) token: Option<u32>,
+    pub(crate) local: Option<End>,
+    pub(crate) remote: Option<End>,
+    pub(crate) local_id: Option<u8>,
+    pub(crate) remote_id: Option<u8>,
+    pub(crate) backup: Option<bool>,
+    pub(crate) why: Option<String>,
 }
 
 impl Note {
-    pub(super) fn new(what: What) -> Self {
+    pub(crate) fn new(what: What) -> Self {
         Self {
             what,
             flow: None,
@@ -128,32 +128,32 @@ impl Note {
         }
     }
 
-    pub(super) fn local(mut self, local: impl Into<End>) -> Self {
+    pub(crate) fn local(mut self, local: impl Into<End>) -> Self {
         self.local = Some(local.into());
         self
     }
 
-    pub(super) fn remote(mut self, remote: impl Into<End>) -> Self {
+    pub(crate) fn remote(mut self, remote: impl Into<End>) -> Self {
         self.remote = Some(remote.into());
         self
     }
 
-    pub(super) fn local_id(mut self, id: u8) -> Self {
+    pub(crate) fn local_id(mut self, id: u8) -> Self {
         self.local_id = Some(id);
         self
     }
 
-    pub(super) fn backup(mut self, backup: bool) -> Self {
+    pub(crate) fn backup(mut self, backup: bool) -> Self {
         self.backup = Some(backup);
         self
     }
 
-    pub(super) fn why(mut self, why: impl ToString) -> Self {
+    pub(crate) fn why(mut self, why: impl ToString) -> Self {
         self.why = Some(why.to_string());
         self
     }
 
-    pub(super) fn at(self, time_ns: Nanos, host: &str) -> PathEvent {
+    pub(crate) fn at(self, time_ns: Nanos, host: &str) -> PathEvent {
         PathEvent {
             time_ns,
             host: host.to_owned(),

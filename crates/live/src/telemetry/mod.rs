@@ -3,6 +3,7 @@
 //! Both ends of each connection are asked: what was sent is the sender's word, what was received the receiver's.
 
 mod backup;
+mod engine;
 mod mptcp_info;
 mod observation;
 mod state;
@@ -19,12 +20,13 @@ use netlab::time::Nanos;
 
 use self::backup::Backups;
 use self::mptcp_info::MptcpReader;
-use self::observation::Observation;
 use self::tracker::Tracker;
 use crate::traffic::{FlowSocket, StreamEnd};
 use crate::{LiveError, NetworkNamespace};
 
+pub(crate) use self::engine::{ClosedSubflow, EngineEnd};
 pub use self::observation::Fallback;
+pub(crate) use self::observation::Observation;
 pub use self::state::{ConnectionState, FlowTelemetry, SubflowState};
 pub use self::tcp_info::TcpState;
 
@@ -38,6 +40,8 @@ pub struct Telemetry {
     backups: Backups,
     backups_at: Option<Nanos>,
     trackers: Vec<Tracker>,
+    /// What hosts with our own stack have told for the next sample.
+    ours: Vec<EngineEnd>,
 }
 
 impl Telemetry {
@@ -59,7 +63,13 @@ impl Telemetry {
                 .iter()
                 .map(|_| Tracker::default())
                 .collect(),
+            ours: Vec::new(),
         })
+    }
+
+    /// Takes what a host with our own stack says of its connections, for the next sample.
+    pub(crate) fn hear(&mut self, ends: Vec<EngineEnd>) {
+        self.ours.extend(ends);
     }
 
     /// Looks at the ends of connections, all that there are now, and tells of each flow what is known, in the experiment's order.
@@ -72,6 +82,10 @@ impl Telemetry {
         for end in [StreamEnd::Sender, StreamEnd::Receiver] {
             for socket in sockets.iter().filter(|socket| socket.end == end) {
                 self.look_at(socket);
+            }
+            for ours in self.ours.extract_if(.., |ours| ours.end == end) {
+                let tracker = &mut self.trackers[ours.flow];
+                tracker.observe(end, ours.is_mptcp, ours.observation);
             }
         }
         if self

@@ -78,6 +78,8 @@ pub(super) struct SubflowInfo {
     pub(super) id: Option<u32>,
     pub(super) local: SocketAddr,
     pub(super) remote: SocketAddr,
+    /// Whether it is a backup one; a kernel's socket does not tell.
+    pub(super) is_backup: Option<bool>,
     pub(super) tcp: TcpInfo,
 }
 
@@ -234,6 +236,7 @@ fn subflow_info(id: Option<u32>, addresses: &[u8], tcp: &[u8]) -> Option<Subflow
         id,
         local: address(addresses)?,
         remote: address(addresses.get(ADDRESS..)?)?,
+        is_backup: None,
         tcp: TcpInfo::parse(tcp)?,
     })
 }

@@ -35,7 +35,7 @@ impl Fallback {
 
 /// What a socket says of its connection.
 #[derive(Debug)]
-pub(super) struct Observation {
+pub(crate) struct Observation {
     /// The kernel's number of the socket, never given twice.
     pub(super) cookie: u64,
     /// None if it is plain TCP.
@@ -92,6 +92,7 @@ fn plain(socket: BorrowedFd<'_>) -> Option<SubflowInfo> {
             .flatten()
             .and_then(named)
             .unwrap_or_else(nobody),
+        is_backup: None,
         tcp: TcpInfo::parse(&bytes[..length.min(ROOM)])?,
     })
 }

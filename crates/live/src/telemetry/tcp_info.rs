@@ -49,6 +49,9 @@ const STATES: [&str; 13] = [
 ];
 
 impl TcpState {
+    /// Nothing is left of it.
+    pub(super) const CLOSED: Self = Self(7);
+
     /// Its name in RFC 9293, in small letters.
     pub fn name(self) -> &'static str {
         STATES.get(usize::from(self.0)).unwrap_or(&STATES[0])
@@ -74,6 +77,8 @@ impl TcpState {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TcpInfo {
     pub(super) state: TcpState,
+    /// Whether the handshake was ever completed.
+    pub(super) was_established: bool,
     /// Timeouts in a row so far.
     pub(super) backoff: u8,
     pub(super) rto: Duration,
@@ -116,15 +121,19 @@ impl TcpInfo {
         let duration = |microseconds: u32| Duration::from_micros(microseconds.into());
         let measured = |at| fields.u32(at).filter(|value| *value != 0).map(duration);
         let state = TcpState(fields.u8(0)?);
+        let srtt = measured(68);
+        // A connection that failed to open has no round-trip time.
+        let was_established = !state.is_opening() && (!state.is_closed() || srtt.is_some());
         Some(Self {
             state,
+            was_established,
             backoff: fields.u8(4)?,
             rto: duration(fields.u32(8)?),
             mss_bytes: fields.u32(16)?,
             unacked_segments: fields.u32(24)?,
             sacked_segments: fields.u32(28)?,
             lost_segments: fields.u32(32)?,
-            srtt: measured(68),
+            srtt,
             rtt_variation: measured(72),
             ssthresh_segments: fields.u32(76).filter(|segments| *segments < INFINITE),
             cwnd_segments: fields.u32(80)?,
@@ -142,11 +151,6 @@ impl TcpInfo {
         })
     }
 
-    /// Whether the handshake was ever completed: a connection that failed to open has no round-trip time.
-    pub(super) fn was_established(&self) -> bool {
-        !self.state.is_opening() && (!self.state.is_closed() || self.srtt.is_some())
-    }
-
     /// Takes what is newer, but no counter that went back: the kernel clears those of a connection that it disconnects.
     pub(super) fn update(&mut self, newer: Self) {
         let before = std::mem::replace(self, newer);
@@ -161,6 +165,7 @@ impl TcpInfo {
         self.rtos = self.rtos.max(before.rtos);
         self.rto_recoveries = self.rto_recoveries.max(before.rto_recoveries);
         self.srtt = self.srtt.or(before.srtt);
+        self.was_established |= before.was_established;
     }
 
     /// Payload sent for the first time.
@@ -227,6 +232,6 @@ mod tests {
         assert_eq!(known.bytes_sent_first(), Some(3000));
         assert_eq!(known.bytes_received, 1001);
         assert_eq!(known.rtos, Some(3));
-        assert!(known.was_established());
+        assert!(known.was_established);
     }
 }

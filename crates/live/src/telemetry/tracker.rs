@@ -12,7 +12,7 @@ use super::tcp_info::TcpInfo;
 use crate::traffic::StreamEnd;
 
 /// `remote_key` in the flags of `struct mptcp_info`: the handshake of Multipath TCP was completed.
-const IS_MULTIPATH: u32 = 2;
+pub(super) const IS_MULTIPATH: u32 = 2;
 
 /// Everything known of one flow.
 #[derive(Default)]
@@ -51,6 +51,8 @@ struct Subflow {
 struct Side {
     cookie: u64,
     id: Option<u32>,
+    /// If this end knows it.
+    is_backup: Option<bool>,
     tcp: TcpInfo,
     seen_ns: Nanos,
 }
@@ -76,6 +78,7 @@ impl Side {
         Self {
             cookie,
             id: info.id,
+            is_backup: info.is_backup,
             tcp: info.tcp,
             seen_ns: now,
         }
@@ -102,7 +105,7 @@ impl Subflow {
 
     fn settle(&mut self, now: Nanos) {
         let Some(side) = self.leading() else { return };
-        let was_established = side.tcp.was_established();
+        let was_established = side.tcp.was_established;
         self.is_alive = side.seen_ns == now && was_established && !side.tcp.state.is_closed();
         if was_established {
             self.opened_ns.get_or_insert(now);
@@ -185,6 +188,7 @@ impl Tracker {
             let side = self.subflows[place].side(end);
             let side = side.as_mut().expect("it was just found");
             side.tcp.update(info.tcp);
+            side.is_backup = info.is_backup;
             side.seen_ns = now;
             return;
         }
@@ -269,10 +273,9 @@ impl Tracker {
         }
         let told = self.open.iter().map(|place| {
             let subflow = &self.subflows[*place];
-            let backup = subflow
-                .is_alive
-                .then(|| is_backup(subflow.local, subflow.remote));
-            subflow.state(*place, backup.flatten())
+            let told = subflow.sender.as_ref().and_then(|side| side.is_backup);
+            let backup = told.or_else(|| is_backup(subflow.local, subflow.remote));
+            subflow.state(*place, backup.filter(|_| subflow.is_alive))
         });
         let subflows = told.filter(|state| state.opened_ns.is_some()).collect();
         let telemetry = FlowTelemetry {
@@ -292,7 +295,7 @@ impl Tracker {
                 let sender = subflow.sender.as_ref();
                 sender.is_some_and(|side| {
                     side.seen_ns == self.now
-                        && side.tcp.was_established()
+                        && side.tcp.was_established
                         && !side.tcp.state.is_closed()
                 })
             })

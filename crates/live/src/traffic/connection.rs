@@ -9,7 +9,9 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, connect, sockopt};
 
 use super::StreamEnd;
+use super::byte_stream::ByteStream;
 use super::record::Journal;
+use super::role::Opened;
 use super::sockets::{Addresses, Registered, Registry, bind_address, set_nodelay};
 use super::worker::{Task, Turn, Wait};
 use crate::Clock;
@@ -20,27 +22,12 @@ const ACCEPTS_PER_TURN: usize = 64;
 const ACCEPT_AGAIN: Nanos = 10_000_000;
 
 /// What one end does with its connection.
-pub(super) trait End: Send {
+pub(crate) trait End: Send {
     /// Goes on; `None` when there is nothing left to do.
     ///
     /// # Errors
     /// The connection broke.
-    fn advance(&mut self, socket: BorrowedFd<'_>, clock: Clock) -> io::Result<Option<Wait>>;
-}
-
-/// What a system call on a non-blocking socket brought.
-pub(super) enum Progress<T> {
-    Done(T),
-    MustWait,
-}
-
-/// Tells "not now" from failures. An interrupted call is repeated at the next turn.
-pub(super) fn progress<T>(result: rustix::io::Result<T>) -> io::Result<Progress<T>> {
-    match result {
-        Ok(value) => Ok(Progress::Done(value)),
-        Err(Errno::AGAIN | Errno::INTR) => Ok(Progress::MustWait),
-        Err(error) => Err(error.into()),
-    }
+    fn advance(&mut self, stream: &mut dyn ByteStream, clock: Clock) -> io::Result<Option<Wait>>;
 }
 
 /// To what the connections of a flow belong.
@@ -67,7 +54,7 @@ struct Connection {
 
 impl Connection {
     fn advance(&mut self, clock: Clock) -> Option<Wait> {
-        match self.end.advance(self.socket.as_fd(), clock) {
+        match self.end.advance(&mut self.socket, clock) {
             Ok(wait) => wait,
             Err(error) => {
                 self.journal.note_failure(error.to_string());
@@ -103,9 +90,8 @@ impl Opener {
         at: Nanos,
         addresses: Addresses,
         owner: Owner,
-        journal: Arc<dyn Journal>,
+        Opened { end, journal }: Opened,
         socket: OwnedFd,
-        end: Box<dyn End>,
     ) -> Self {
         Self {
             at,
@@ -170,7 +156,7 @@ impl Task for Opener {
 }
 
 /// What is done with an accepted connection; `None` for one that nobody expects.
-pub(super) type MakeEnd = Box<dyn FnMut() -> Option<Box<dyn End>> + Send>;
+pub(crate) type MakeEnd = Box<dyn FnMut() -> Option<Box<dyn End>> + Send>;
 
 /// Accepts connections.
 pub(super) struct Acceptor {

@@ -2,18 +2,22 @@
 //!
 //! Each end of a flow lives in a thread in its host. No call blocks but one wait per thread, which a stop ends at once.
 
+mod byte_stream;
 mod connection;
 mod datagrams;
+mod pattern;
 mod plan;
 mod probe;
 mod record;
 mod request_response;
+mod role;
 mod short_flows;
 mod sockets;
 mod stream;
 mod unit_header;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
@@ -27,8 +31,13 @@ use self::sockets::Registry;
 use self::worker::Workers;
 use crate::{Clock, LiveError, NetworkNamespace};
 
+pub(crate) use self::byte_stream::ByteStream;
+pub(crate) use self::connection::{End, MakeEnd};
 pub use self::plan::{port_of_flow, why_refused};
+pub(crate) use self::record::Journal;
+pub(crate) use self::role::{Opened, Openings, Part, Role};
 pub use self::unit_header::UNIT_HEADER_BYTES;
+pub(crate) use self::worker::Wait;
 pub use netlab::flows::StreamEnd;
 
 /// Counters of a flow, both ends together.
@@ -97,13 +106,21 @@ pub struct FlowSocket {
 }
 
 /// The traffic of a run, ready: every listener stands, and every thread is in its host.
-pub struct PreparedTraffic(Traffic);
+pub struct PreparedTraffic {
+    traffic: Traffic,
+    roles: BTreeMap<String, Vec<Role>>,
+}
 
 impl PreparedTraffic {
+    /// What hosts with our own stack do themselves, by their ids.
+    pub(crate) fn take_roles(&mut self) -> BTreeMap<String, Vec<Role>> {
+        std::mem::take(&mut self.roles)
+    }
+
     /// Lets the traffic begin. `clock` may have been started just before: its 0 is the flows' 0.
     pub fn start(mut self, clock: Clock) -> Traffic {
-        self.0.workers.begin(clock);
-        self.0
+        self.traffic.workers.begin(clock);
+        self.traffic
     }
 }
 
@@ -136,15 +153,17 @@ impl Traffic {
             probes,
             probe_names,
             registry,
+            roles,
         } = Plan::new(experiment, seed, namespace, units, answers_in)?;
-        Ok(PreparedTraffic(Self {
+        let traffic = Self {
             workers: Workers::prepare(groups)?,
             flows,
             probes,
             probe_names,
             answers: Mutex::new(answers),
             registry,
-        }))
+        };
+        Ok(PreparedTraffic { traffic, roles })
     }
 
     /// Counters of the flows, in the experiment's order. Those of programs are 0.

@@ -8,17 +8,19 @@ use netlab::flows::{
     self, DataStream, Intervals, host_at, is_finite, other_end, start_of, stream_end,
 };
 use netlab::pacing::Pace;
-use netlab::resolved::{Application, Experiment, Flow, FlowEnd, Interface, Path, Transport};
+use netlab::resolved::{
+    Application, Experiment, Flow, FlowEnd, Host, Interface, Path, Stack, Transport,
+};
 use netlab::samples::Unit;
 use netlab::time::Nanos;
 
-use super::ProbeAnswer;
 use super::connection::{Acceptor, End, Opener, Owner};
 use super::datagrams::{DatagramReceiver, DatagramSender};
 use super::probe::{DatagramEcho, DatagramProbe, ProbeTimes, StreamEcho, StreamProbe};
-use super::record::{FlowRecord, ProbeRecord};
+use super::record::{FlowRecord, Journal, ProbeRecord};
 use super::request_response::{Requester, Responder, Sizes};
-use super::short_flows::{TransferStarter, accepted_end};
+use super::role::{Opened, Openings, Part, Role};
+use super::short_flows::{TransferStarter, Transfers, accepted_end};
 use super::sockets::{
     Addresses, Registry, StreamKind, datagram_echo, datagram_receiver, datagram_sender, listener,
     stream_socket,
@@ -26,10 +28,13 @@ use super::sockets::{
 use super::stream::{Numbering, StreamReceiver, StreamSender};
 use super::unit_header::UNIT_HEADER_BYTES;
 use super::worker::{Group, Task};
+use super::{ProbeAnswer, StreamEnd};
 use crate::{LiveError, NetworkNamespace};
 
 /// Payload of the probes that `measure` asks for; as in the simulator.
 const PROBE_BYTES: u32 = 64;
+/// The congestion control of a kernel that receives from our own stack; every kernel has it.
+const ACKNOWLEDGES_WITH: &str = "reno";
 /// Threads that send more often than this do not run before others: they could leave no time for them.
 const SHORTEST_PUNCTUAL: Nanos = 100_000;
 
@@ -77,6 +82,8 @@ pub(super) struct Plan {
     pub(super) probes: Vec<Arc<ProbeRecord>>,
     pub(super) probe_names: Vec<String>,
     pub(super) registry: Arc<Registry>,
+    /// By host with our own stack.
+    pub(super) roles: BTreeMap<String, Vec<Role>>,
 }
 
 struct Planner<'e, N> {
@@ -113,6 +120,7 @@ impl Plan {
                 probes: Vec::new(),
                 probe_names: Vec::new(),
                 registry: Arc::default(),
+                roles: BTreeMap::new(),
             },
         };
         for (index, flow) in experiment.flows.iter().enumerate() {
@@ -227,23 +235,53 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
             source,
             target: SocketAddr::new(target, port_of_flow(index)?),
         };
-        let accepting = self.accept(index, flow, ends.clone(), acceptor, addresses);
-        let opening = self.open(index, flow, ends, opener, addresses);
-        self.add_end(flow, acceptor, false, accepting);
-        self.add_end(flow, opener, false, opening);
+        if self.runs_our_stack(flow, acceptor) {
+            self.add_role(index, flow, acceptor, ends.accepting(acceptor));
+        } else {
+            let accepting = self.accept(index, flow, ends.clone(), acceptor, addresses);
+            self.add_end(flow, acceptor, false, accepting);
+        }
+        if self.runs_our_stack(flow, opener) {
+            let openings = ends.openings(opener, Intervals::of(flow, self.seed));
+            self.add_role(index, flow, opener, Part::Opens(openings));
+        } else {
+            let opening = self.open(index, flow, ends, opener, addresses);
+            self.add_end(flow, opener, false, opening);
+        }
         Ok(())
     }
 
-    fn kind(&self, flow: &Flow, side: FlowEnd) -> StreamKind {
+    fn host(&self, flow: &Flow, side: FlowEnd) -> Option<&Host> {
         let id = host_at(flow, side);
-        let host = self.experiment.hosts.iter().find(|host| host.id == *id);
-        let speaks_mptcp = host.is_some_and(|host| host.mptcp);
+        self.experiment.hosts.iter().find(|host| host.id == *id)
+    }
+
+    fn runs_our_stack(&self, flow: &Flow, side: FlowEnd) -> bool {
+        let host = self.host(flow, side);
+        host.is_some_and(|host| host.stack == Stack::Userspace)
+    }
+
+    fn add_role(&mut self, index: usize, flow: &Flow, side: FlowEnd, part: Part) {
+        let host = host_at(flow, side).to_owned();
+        self.plan.roles.entry(host).or_default().push(Role {
+            flow: index,
+            side,
+            end: stream_end(&flow.app, side),
+            part,
+        });
+    }
+
+    fn kind(&self, flow: &Flow, side: FlowEnd) -> StreamKind {
+        let speaks_mptcp = self.host(flow, side).is_some_and(|host| host.mptcp);
+        let only_acknowledges = self.runs_our_stack(flow, other_end(side))
+            && stream_end(&flow.app, side) == StreamEnd::Receiver;
         StreamKind {
             is_mptcp: flow.transport == Transport::Mptcp && speaks_mptcp,
-            congestion_control: flow
-                .cc
-                .first()
-                .map_or_else(String::new, |cc| cc.name.clone()),
+            congestion_control: match flow.cc.first() {
+                Some(cc) if !only_acknowledges => cc.name.clone(),
+                // What our stack sends with may be none of the kernel's.
+                _ => ACKNOWLEDGES_WITH.to_owned(),
+            },
         }
     }
 
@@ -289,25 +327,19 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         let owner = self.owner(index, flow, side);
         let intervals = Intervals::of(flow, self.seed);
         Box::new(move || {
-            let record = Arc::clone(&ends.record);
-            let at = record.scheduled_start();
             // Of short flows this one only shows that it can be made.
             let socket = stream_socket(addresses.source, &kind)?;
-            if let (Application::ShortFlows { bytes, .. }, Some(intervals)) = (&ends.app, intervals)
-            {
-                return Ok(Box::new(TransferStarter {
-                    flow: record,
+            Ok(match ends.openings(side, intervals) {
+                Openings::Each(transfers) => Box::new(TransferStarter {
+                    transfers,
                     addresses,
                     kind,
                     owner,
-                    bytes: *bytes,
-                    intervals,
-                    next_at: at,
-                    started: 0,
-                }) as Box<dyn Task>);
-            }
-            let end = ends.end(side);
-            Ok(Box::new(Opener::new(at, addresses, owner, record, socket, end)) as Box<dyn Task>)
+                }) as Box<dyn Task>,
+                Openings::One(at, opened) => {
+                    Box::new(Opener::new(at, addresses, owner, opened, socket))
+                }
+            })
         })
     }
 
@@ -450,6 +482,31 @@ impl StreamFlow {
             return Some(accepted_end(&self.record, end, bytes));
         }
         (!std::mem::replace(has_one, true)).then(|| self.end(side))
+    }
+
+    /// The part of a host that accepts its connections with our own stack.
+    fn accepting(&self, side: FlowEnd) -> Part {
+        let ends = self.clone();
+        let mut has_one = false;
+        Part::Accepts {
+            make_end: Box::new(move || ends.accepted(side, &mut has_one)),
+            journal: Arc::clone(&self.record) as Arc<dyn Journal>,
+        }
+    }
+
+    /// The connections that the opening side opens; `intervals` are those between short flows.
+    fn openings(&self, side: FlowEnd, intervals: Option<Intervals>) -> Openings {
+        let record = Arc::clone(&self.record);
+        match (&self.app, intervals) {
+            (Application::ShortFlows { bytes, .. }, Some(intervals)) => {
+                let end = stream_end(&self.app, side);
+                Openings::Each(Transfers::new(record, end, *bytes, intervals))
+            }
+            _ => {
+                let (end, journal) = (self.end(side), Arc::clone(&self.record));
+                Openings::One(record.scheduled_start(), Opened { end, journal })
+            }
+        }
     }
 
     fn end(&self, side: FlowEnd) -> Box<dyn End> {

@@ -1,18 +1,17 @@
 //! Probes: each is echoed, which gives a round-trip time. Over UDP, or in a connection.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use netlab::time::Nanos;
 use rustix::event::PollFlags;
-use rustix::net::{
-    RecvFlags, SendFlags, Shutdown, SocketAddrAny, recv, recvfrom, send, sendto, shutdown,
-};
+use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recv, recvfrom, sendto};
 
-use super::connection::{End, Progress, progress};
+use super::byte_stream::{ByteStream, Progress, progress};
+use super::connection::End;
 use super::datagrams::{
     DATAGRAMS_PER_TURN, Datagram, LARGEST_DATAGRAM_BYTES, QUIET, Sent, send_datagram,
 };
@@ -220,11 +219,11 @@ struct Outgoing(VecDeque<u8>);
 
 impl Outgoing {
     /// Hands over what the connection takes, and says how much that was.
-    fn flush(&mut self, socket: BorrowedFd<'_>) -> io::Result<u64> {
+    fn flush(&mut self, stream: &mut dyn ByteStream) -> io::Result<u64> {
         let mut flushed = 0;
         while !self.0.is_empty() {
             let (bytes, _) = self.0.as_slices();
-            match progress(send(socket, bytes, SendFlags::NOSIGNAL))? {
+            match progress(stream.send(&[IoSlice::new(bytes)]))? {
                 Progress::Done(count) => {
                     self.0.drain(..count);
                     flushed += count as u64;
@@ -302,11 +301,9 @@ impl StreamProbe {
         }
     }
 
-    fn take_answers(&mut self, socket: BorrowedFd<'_>, clock: Clock) -> io::Result<()> {
+    fn take_answers(&mut self, stream: &mut dyn ByteStream, clock: Clock) -> io::Result<()> {
         let mut buffer = [0; 4096];
-        while let Progress::Done((_, count)) =
-            progress(recv(socket, &mut buffer[..], RecvFlags::empty()))?
-        {
+        while let Progress::Done(count) = progress(stream.receive(&mut buffer))? {
             if count == 0 {
                 return Err(io::Error::other(
                     "the connection was closed by the other side",
@@ -323,7 +320,7 @@ impl StreamProbe {
     }
 
     /// Sends what is due; says when the next one is.
-    fn send_due(&mut self, socket: BorrowedFd<'_>, clock: Clock) -> io::Result<Option<Nanos>> {
+    fn send_due(&mut self, stream: &mut dyn ByteStream, clock: Clock) -> io::Result<Option<Nanos>> {
         let next = loop {
             let now = clock.now();
             match self.times.due(self.sent) {
@@ -340,24 +337,24 @@ impl StreamProbe {
                 next => break next,
             }
         };
-        self.flow.bytes_sent.add(self.outgoing.flush(socket)?);
+        self.flow.bytes_sent.add(self.outgoing.flush(stream)?);
         Ok(next)
     }
 }
 
 impl End for StreamProbe {
-    fn advance(&mut self, socket: BorrowedFd<'_>, clock: Clock) -> io::Result<Option<Wait>> {
+    fn advance(&mut self, stream: &mut dyn ByteStream, clock: Clock) -> io::Result<Option<Wait>> {
         if self.has_shut_down {
-            return wait_for_peer(socket);
+            return wait_for_peer(stream);
         }
-        self.take_answers(socket, clock)?;
-        let next = self.send_due(socket, clock)?;
+        self.take_answers(stream, clock)?;
+        let next = self.send_due(stream, clock)?;
         if next.is_none() && self.probe.answered.get() == self.sent {
             let at = self.last_answer.unwrap_or(self.flow.start());
             self.flow.note_complete(at);
             self.has_shut_down = true;
-            shutdown(socket, Shutdown::Write)?;
-            return wait_for_peer(socket);
+            stream.shut_down()?;
+            return wait_for_peer(stream);
         }
         Ok(Some(Wait::on(self.outgoing.events()).or_until(next)))
     }
@@ -392,17 +389,15 @@ impl StreamEcho {
 }
 
 impl End for StreamEcho {
-    fn advance(&mut self, socket: BorrowedFd<'_>, clock: Clock) -> io::Result<Option<Wait>> {
+    fn advance(&mut self, stream: &mut dyn ByteStream, clock: Clock) -> io::Result<Option<Wait>> {
         let mut buffer = [0; 4096];
-        while let Progress::Done((_, count)) =
-            progress(recv(socket, &mut buffer[..], RecvFlags::empty()))?
-        {
+        while let Progress::Done(count) = progress(stream.receive(&mut buffer))? {
             if count == 0 {
                 return Ok(None);
             }
             self.take(&buffer[..count], clock.now());
         }
-        self.outgoing.flush(socket)?;
+        self.outgoing.flush(stream)?;
         Ok(Some(Wait::on(self.outgoing.events())))
     }
 }

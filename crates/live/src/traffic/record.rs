@@ -47,7 +47,7 @@ impl Moment {
 }
 
 /// What those who make a connection tell about it.
-pub(super) trait Journal: Send + Sync {
+pub(crate) trait Journal: Send + Sync {
     /// The opener calls connect.
     fn note_connecting(&self, now: Nanos);
     /// The opener's connection stands.

@@ -1,15 +1,15 @@
 //! A request, its response, the next request. The flow's data are the responses; each is a unit.
 
-use std::io;
-use std::os::fd::BorrowedFd;
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use netlab::time::Nanos;
-use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
-use super::connection::{End, Progress, progress};
+use super::byte_stream::{ByteStream, Progress, progress};
+use super::connection::End;
+use super::pattern::{BYTES_PER_CALL, pattern};
 use super::record::{FlowRecord, Journal};
-use super::stream::{PATTERN, wait_for_peer};
+use super::stream::wait_for_peer;
 use super::worker::Wait;
 use crate::Clock;
 
@@ -28,9 +28,9 @@ struct Remaining(u64);
 
 impl Remaining {
     /// Sends some of it, and says how much.
-    fn send(&mut self, socket: BorrowedFd<'_>) -> io::Result<Progress<u64>> {
-        let size = self.0.min(PATTERN.len() as u64) as usize;
-        let sent = send(socket, &PATTERN[..size], SendFlags::NOSIGNAL);
+    fn send(&mut self, stream: &mut dyn ByteStream) -> io::Result<Progress<u64>> {
+        let size = self.0.min(BYTES_PER_CALL) as usize;
+        let sent = stream.send(&[IoSlice::new(pattern(0, size))]);
         Ok(match progress(sent)? {
             Progress::Done(count) => {
                 self.0 -= count as u64;
@@ -41,11 +41,15 @@ impl Remaining {
     }
 
     /// Receives some of it, and says how much; 0 if the other side has closed.
-    fn receive(&mut self, socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Progress<u64>> {
+    fn receive(
+        &mut self,
+        stream: &mut dyn ByteStream,
+        buffer: &mut [u8],
+    ) -> io::Result<Progress<u64>> {
         let size = self.0.min(buffer.len() as u64) as usize;
-        let received = recv(socket, &mut buffer[..size], RecvFlags::empty());
+        let received = stream.receive(&mut buffer[..size]);
         Ok(match progress(received)? {
-            Progress::Done((_, count)) => {
+            Progress::Done(count) => {
                 self.0 -= count as u64;
                 Progress::Done(count as u64)
             }
@@ -87,19 +91,19 @@ impl Requester {
             state: None,
             answered: 0,
             last_response: None,
-            buffer: vec![0; PATTERN.len()],
+            buffer: vec![0; BYTES_PER_CALL as usize],
         }
     }
 
     /// The next request, or the end.
-    fn ask(&self, socket: BorrowedFd<'_>, now: Nanos) -> io::Result<Asking> {
+    fn ask(&self, stream: &mut dyn ByteStream, now: Nanos) -> io::Result<Asking> {
         let is_over = self
             .duration
             .is_some_and(|duration| now >= self.flow.start().saturating_add(duration));
         if self.count == Some(self.answered) || is_over {
             let end = self.last_response.unwrap_or(self.flow.start());
             self.flow.note_complete(end);
-            shutdown(socket, Shutdown::Write)?;
+            stream.shut_down()?;
             return Ok(Asking::Over);
         }
         Ok(Asking::Sending {
@@ -116,11 +120,11 @@ impl Requester {
     }
 
     /// One step; what to wait for if it must.
-    fn step(&mut self, socket: BorrowedFd<'_>, clock: Clock) -> io::Result<Step> {
+    fn step(&mut self, stream: &mut dyn ByteStream, clock: Clock) -> io::Result<Step> {
         match self.state.take() {
-            None => self.state = Some(self.ask(socket, clock.now())?),
+            None => self.state = Some(self.ask(stream, clock.now())?),
             Some(Asking::Sending { since, mut left }) => {
-                let progress = left.send(socket)?;
+                let progress = left.send(stream)?;
                 self.state = Some(match left.0 {
                     0 => Asking::Receiving {
                         since,
@@ -133,7 +137,7 @@ impl Requester {
                 }
             }
             Some(Asking::Receiving { since, mut left }) => {
-                let progress = left.receive(socket, &mut self.buffer)?;
+                let progress = left.receive(stream, &mut self.buffer)?;
                 match progress {
                     Progress::Done(0) => return Err(closed()),
                     Progress::Done(count) => self.flow.bytes_received.add(count),
@@ -150,7 +154,7 @@ impl Requester {
             }
             Some(Asking::Over) => {
                 self.state = Some(Asking::Over);
-                return Ok(wait_for_peer(socket)?.map_or(Step::Over, Step::Wait));
+                return Ok(wait_for_peer(stream)?.map_or(Step::Over, Step::Wait));
             }
         }
         Ok(Step::Again)
@@ -168,9 +172,9 @@ fn closed() -> io::Error {
 }
 
 impl End for Requester {
-    fn advance(&mut self, socket: BorrowedFd<'_>, clock: Clock) -> io::Result<Option<Wait>> {
+    fn advance(&mut self, stream: &mut dyn ByteStream, clock: Clock) -> io::Result<Option<Wait>> {
         for _ in 0..CALLS_PER_TURN {
-            match self.step(socket, clock)? {
+            match self.step(stream, clock)? {
                 Step::Again => {}
                 Step::Wait(wait) => return Ok(Some(wait)),
                 Step::Over => return Ok(None),
@@ -196,13 +200,13 @@ impl Responder {
             sizes,
             request: Remaining(sizes.request_bytes),
             response: Remaining(0),
-            buffer: vec![0; PATTERN.len()],
+            buffer: vec![0; BYTES_PER_CALL as usize],
         }
     }
 
-    fn step(&mut self, socket: BorrowedFd<'_>) -> io::Result<Step> {
+    fn step(&mut self, stream: &mut dyn ByteStream) -> io::Result<Step> {
         if self.response.0 > 0 {
-            return Ok(match self.response.send(socket)? {
+            return Ok(match self.response.send(stream)? {
                 Progress::Done(count) => {
                     self.flow.bytes_sent.add(count);
                     Step::Again
@@ -210,7 +214,7 @@ impl Responder {
                 Progress::MustWait => Step::Wait(Wait::writable()),
             });
         }
-        match self.request.receive(socket, &mut self.buffer)? {
+        match self.request.receive(stream, &mut self.buffer)? {
             Progress::MustWait => return Ok(Step::Wait(Wait::readable())),
             Progress::Done(0) => return Ok(Step::Over),
             Progress::Done(_) => {}
@@ -224,9 +228,9 @@ impl Responder {
 }
 
 impl End for Responder {
-    fn advance(&mut self, socket: BorrowedFd<'_>, _clock: Clock) -> io::Result<Option<Wait>> {
+    fn advance(&mut self, stream: &mut dyn ByteStream, _clock: Clock) -> io::Result<Option<Wait>> {
         for _ in 0..CALLS_PER_TURN {
-            match self.step(socket)? {
+            match self.step(stream)? {
                 Step::Again => {}
                 Step::Wait(wait) => return Ok(Some(wait)),
                 Step::Over => return Ok(None),

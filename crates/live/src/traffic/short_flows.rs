@@ -12,6 +12,7 @@ use netlab::time::Nanos;
 use super::StreamEnd;
 use super::connection::{End, Opener, Owner};
 use super::record::{FlowRecord, Journal};
+use super::role::Opened;
 use super::sockets::{Addresses, StreamKind, stream_socket};
 use super::stream::{Numbering, StreamReceiver, StreamSender};
 use super::unit_header::UnitHeader;
@@ -63,45 +64,83 @@ pub(super) fn accepted_end(flow: &Arc<FlowRecord>, end: StreamEnd, bytes: u64) -
     }
 }
 
-/// Opens a connection at each start of a transfer.
-pub(super) struct TransferStarter {
-    pub(super) flow: Arc<FlowRecord>,
-    pub(super) addresses: Addresses,
-    pub(super) kind: StreamKind,
-    pub(super) owner: Owner,
-    pub(super) bytes: u64,
-    pub(super) intervals: Intervals,
-    pub(super) next_at: Nanos,
-    pub(super) started: u64,
+/// The transfers that the opener of a flow starts.
+pub(crate) struct Transfers {
+    flow: Arc<FlowRecord>,
+    /// What the opener does with the data.
+    end: StreamEnd,
+    bytes: u64,
+    intervals: Intervals,
+    next_at: Nanos,
+    started: u64,
 }
 
-impl TransferStarter {
-    fn start(&mut self, turn: &mut Turn) {
-        let now = turn.clock.now();
+impl Transfers {
+    pub(super) fn new(
+        flow: Arc<FlowRecord>,
+        end: StreamEnd,
+        bytes: u64,
+        intervals: Intervals,
+    ) -> Self {
+        Self {
+            next_at: flow.scheduled_start(),
+            flow,
+            end,
+            bytes,
+            intervals,
+            started: 0,
+        }
+    }
+
+    /// When the next one starts.
+    pub(super) fn next_at(&self) -> Nanos {
+        self.next_at
+    }
+
+    /// The next one, which starts now.
+    pub(super) fn start(&mut self, now: Nanos) -> Opened {
         let number = self.started;
-        let journal = Arc::new(TransferJournal {
-            flow: Arc::clone(&self.flow),
-            number,
-        });
-        let socket = match stream_socket(self.addresses.source, &self.kind) {
-            Ok(socket) => socket,
-            Err(error) => return journal.note_failure(error.to_string()),
-        };
+        self.started += 1;
+        self.next_at = self.next_at.saturating_add(self.intervals.draw());
         let header = UnitHeader {
             number,
             sent_ns: now,
         };
         let flow = Arc::clone(&self.flow);
         let bytes = self.bytes;
-        let end: Box<dyn End> = match self.owner.end {
+        let end: Box<dyn End> = match self.end {
             StreamEnd::Sender => Box::new(StreamSender::of_one_unit(flow, bytes, header, false)),
             StreamEnd::Receiver => {
                 let numbering = Numbering::Known(header);
                 Box::new(StreamReceiver::of_one_unit(flow, bytes, numbering, false))
             }
         };
+        let journal = Arc::new(TransferJournal {
+            flow: Arc::clone(&self.flow),
+            number,
+        });
+        Opened { end, journal }
+    }
+}
+
+/// Opens a connection at each start of a transfer.
+pub(super) struct TransferStarter {
+    pub(super) transfers: Transfers,
+    pub(super) addresses: Addresses,
+    pub(super) kind: StreamKind,
+    pub(super) owner: Owner,
+}
+
+impl TransferStarter {
+    fn start(&mut self, turn: &mut Turn) {
+        let now = turn.clock.now();
+        let opened = self.transfers.start(now);
+        let socket = match stream_socket(self.addresses.source, &self.kind) {
+            Ok(socket) => socket,
+            Err(error) => return opened.journal.note_failure(error.to_string()),
+        };
         let owner = self.owner.clone();
-        let opener = Opener::new(now, self.addresses, owner, journal, socket, end);
+        let opener = Opener::new(now, self.addresses, owner, opened, socket);
         turn.spawned.push(Box::new(opener));
     }
 }
@@ -109,14 +148,12 @@ impl TransferStarter {
 impl Task for TransferStarter {
     fn advance(&mut self, turn: &mut Turn) -> Option<Wait> {
         for _ in 0..TRANSFERS_PER_TURN {
-            if turn.clock.now() < self.next_at {
+            if turn.clock.now() < self.transfers.next_at() {
                 break;
             }
             self.start(turn);
-            self.started += 1;
-            self.next_at = self.next_at.saturating_add(self.intervals.draw());
         }
-        Some(Wait::until(self.next_at))
+        Some(Wait::until(self.transfers.next_at()))
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {

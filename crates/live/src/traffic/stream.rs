@@ -1,28 +1,23 @@
 //! A byte stream in data units, from one end to the other: bulk, constant bit rate and streaming.
 
 use std::io::{self, IoSlice};
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use netlab::flows::{DataStream, Shape};
 use netlab::time::Nanos;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg, shutdown};
 
-use super::connection::{End, Progress, progress};
+use super::byte_stream::{ByteStream, Progress, progress};
+use super::connection::End;
+use super::pattern::{BYTES_PER_CALL, pattern};
 use super::record::{FlowRecord, Journal};
 use super::unit_header::{UNIT_HEADER_BYTES, UnitHeader};
 use super::worker::Wait;
 use crate::Clock;
 
-/// Offered to the kernel in one call.
-const BYTES_PER_CALL: u64 = 128 * 1024;
 /// Units in one call; each takes up to two of the 1024 slices that a call may have.
 const UNITS_PER_CALL: u64 = 128;
 /// Calls before other tasks of the thread have their turn.
 const CALLS_PER_TURN: usize = 16;
-
-/// What units carry besides their headers.
-pub(super) static PATTERN: [u8; BYTES_PER_CALL as usize] = [b'm'; BYTES_PER_CALL as usize];
 
 /// Sends a stream.
 pub(super) struct StreamSender {
@@ -98,10 +93,10 @@ impl StreamSender {
     /// Hands over what may be sent, up to the size of one call.
     fn send(
         &mut self,
-        socket: BorrowedFd<'_>,
+        stream: &mut dyn ByteStream,
         released: u64,
         now: Nanos,
-    ) -> rustix::io::Result<usize> {
+    ) -> io::Result<usize> {
         let unit_bytes = self.data.shape.unit_bytes;
         let first = self.sent / unit_bytes;
         let end = released
@@ -118,15 +113,10 @@ impl StreamSender {
             }
             let from = from.max(UNIT_HEADER_BYTES);
             if from < to {
-                slices.push(IoSlice::new(&PATTERN[..to - from]));
+                slices.push(IoSlice::new(pattern(begin + from as u64, to - from)));
             }
         }
-        let count = sendmsg(
-            socket,
-            &slices,
-            &mut SendAncillaryBuffer::default(),
-            SendFlags::NOSIGNAL,
-        )?;
+        let count = stream.send(&slices)?;
         self.sent += count as u64;
         if let Some(header) = headers.get((self.sent / unit_bytes - first) as usize) {
             self.header = *header;
@@ -154,24 +144,24 @@ impl StreamSender {
 }
 
 impl End for StreamSender {
-    fn advance(&mut self, socket: BorrowedFd<'_>, clock: Clock) -> io::Result<Option<Wait>> {
+    fn advance(&mut self, stream: &mut dyn ByteStream, clock: Clock) -> io::Result<Option<Wait>> {
         if self.is_done {
-            return wait_for_peer(socket);
+            return wait_for_peer(stream);
         }
         for _ in 0..CALLS_PER_TURN {
             let now = clock.now();
             if self.is_complete(now) {
                 self.is_done = true;
                 if self.closes {
-                    shutdown(socket, Shutdown::Write)?;
+                    stream.shut_down()?;
                 }
-                return wait_for_peer(socket);
+                return wait_for_peer(stream);
             }
             let released = self.released(now);
             if released <= self.sent {
                 return Ok(Some(self.wait_for_release()));
             }
-            match progress(self.send(socket, released, now))? {
+            match progress(self.send(stream, released, now))? {
                 Progress::Done(_) => {}
                 Progress::MustWait => break,
             }
@@ -181,10 +171,10 @@ impl End for StreamSender {
 }
 
 /// Waits until the other end has closed too, and sees it if the connection breaks before.
-pub(super) fn wait_for_peer(socket: BorrowedFd<'_>) -> io::Result<Option<Wait>> {
+pub(super) fn wait_for_peer(stream: &mut dyn ByteStream) -> io::Result<Option<Wait>> {
     let mut ignored = [0_u8; 4096];
-    match progress(recv(socket, &mut ignored[..], RecvFlags::empty()))? {
-        Progress::Done((_, 0)) => Ok(None),
+    match progress(stream.receive(&mut ignored))? {
+        Progress::Done(0) => Ok(None),
         Progress::Done(_) | Progress::MustWait => Ok(Some(Wait::readable())),
     }
 }
@@ -224,6 +214,11 @@ impl UnitReader {
                 let to = UNIT_HEADER_BYTES.min(offset + here.len());
                 self.header[offset..to].copy_from_slice(&here[..to - offset]);
             }
+            let skipped = UNIT_HEADER_BYTES.saturating_sub(offset).min(here.len());
+            let (at, rest_of_unit) = (self.received + skipped as u64, &here[skipped..]);
+            if *rest_of_unit != *pattern(at, rest_of_unit.len()) {
+                return Err(wrong_bytes(at, rest_of_unit.len()));
+            }
             self.received += here.len() as u64;
             bytes = rest;
             if here.len() as u64 == left {
@@ -262,6 +257,13 @@ impl UnitReader {
         note(header, bytes);
         Ok(())
     }
+}
+
+fn wrong_bytes(at: u64, len: usize) -> io::Error {
+    let end = at + len as u64;
+    io::Error::other(format!(
+        "other bytes than were sent arrived between byte {at} and byte {end}"
+    ))
 }
 
 /// Room for as much as one call may give. Never none, which would look like the end.
@@ -346,18 +348,17 @@ impl StreamReceiver {
 }
 
 impl End for StreamReceiver {
-    fn advance(&mut self, socket: BorrowedFd<'_>, clock: Clock) -> io::Result<Option<Wait>> {
+    fn advance(&mut self, stream: &mut dyn ByteStream, clock: Clock) -> io::Result<Option<Wait>> {
         for _ in 0..CALLS_PER_TURN {
-            let received = recv(socket, &mut self.buffer[..], RecvFlags::empty());
-            match progress(received)? {
-                Progress::Done((_, 0)) => {
+            match progress(stream.receive(&mut self.buffer))? {
+                Progress::Done(0) => {
                     self.finish()?;
                     return Ok(None);
                 }
-                Progress::Done((_, count)) => {
+                Progress::Done(count) => {
                     self.take(count, clock.now())?;
                     if self.closes && self.has_all() {
-                        shutdown(socket, Shutdown::Write)?;
+                        stream.shut_down()?;
                         return Ok(None);
                     }
                     // There is no more yet: asking would only cost a system call.

@@ -15,10 +15,10 @@ const STACK_BYTES: usize = 256 * 1024;
 
 /// What a task waits for, whichever comes first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wait {
+pub(crate) struct Wait {
     /// Something of its socket; `None` leaves the socket alone.
-    events: Option<PollFlags>,
-    until: Option<Nanos>,
+    pub(crate) events: Option<PollFlags>,
+    pub(crate) until: Option<Nanos>,
 }
 
 impl Wait {

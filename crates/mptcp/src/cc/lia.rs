@@ -10,12 +10,14 @@ use super::window_rule::{WindowBased, WindowRule};
 /// How aggressive all subflows together are (RFC 6356, section 3, equation 2): alpha = W max(w_i/rtt_i^2) / (sum of
 /// w_i/rtt_i)^2, W being the sum of all windows. For a single path it is 1, exactly.
 pub fn alpha(paths: &[Path]) -> f64 {
-    let total = total_packets(paths);
-    let of_path = |path: &Path| {
-        let sum = sum_in_rtts_of(path, paths);
-        total / sum * (path.window_packets / sum)
-    };
-    paths.iter().map(of_path).fold(0.0, f64::max)
+    let quality = |path: &&Path| path.window_packets / (path.rtt_s * path.rtt_s);
+    let best = paths
+        .iter()
+        .max_by(|one, other| quality(one).total_cmp(&quality(other)));
+    best.map_or(0.0, |best| {
+        let sum = sum_in_rtts_of(best, paths);
+        total_packets(paths) / sum * (best.window_packets / sum)
+    })
 }
 
 /// Packets by which the window grows per acknowledged packet (RFC 6356, section 3, equation 1): min(alpha/W, 1/w).

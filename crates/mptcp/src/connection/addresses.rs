@@ -195,7 +195,11 @@ impl Connection {
         self.announcements
             .0
             .retain(|announcement| announcement.address.id != id);
-        for path in self.paths.iter_mut().filter(|path| path.local_id == id) {
+        for (path, _) in self
+            .paths
+            .iter_mut()
+            .filter(|(path, _)| path.local_id == id)
+        {
             path.has_lost_address = true;
         }
         let ids = RemovedAddresses::from([id]);
@@ -209,15 +213,15 @@ impl Connection {
     }
 
     fn say_where(&mut self, option: MptcpOption, is_fit: impl Fn(&Path) -> bool) {
-        let works = |path: &&mut Path| path.is_healthy() && is_fit(path);
-        if let Some(path) = self.paths.iter_mut().find(works) {
-            path.signal(option);
+        let works = |path: &Path| path.is_healthy() && is_fit(path);
+        if let Some(which) = self.paths.iter().position(works) {
+            self.paths[which].signal(option);
         }
     }
 
     /// A subflow that works is closed by FIN, and the rest by RST (section 3.4.2).
     fn close_subflow(&mut self, now: Nanos, four: FourTuple) {
-        let Some(path) = self.paths.iter_mut().find(|path| path.four == four) else {
+        let Some(path) = self.paths.with_ends(four) else {
             return;
         };
         if path.is_healthy() && !path.has_lost_address {
@@ -229,7 +233,7 @@ impl Connection {
     }
 
     fn set_backup(&mut self, four: FourTuple, backup: bool) {
-        if let Some(path) = self.paths.iter_mut().find(|path| path.four == four) {
+        if let Some(path) = self.paths.with_ends(four) {
             path.signals.is_backup_local = backup;
             path.signal(MptcpOption::Priority { backup });
         }

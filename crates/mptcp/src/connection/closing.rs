@@ -1,6 +1,6 @@
 //! From the last byte to nothing (RFC 8684, sections 3.3.3 and 3.5).
 
-use super::{Connection, Event, Mode, Path};
+use super::{Connection, Event, Mode};
 use crate::pm::{self, FourTuple};
 use crate::subflow::{CloseReason, State};
 use crate::time::Nanos;
@@ -15,7 +15,7 @@ impl Connection {
 
     /// Ends the connection on all paths at once (MP_FASTCLOSE, section 3.5). What was not delivered is lost.
     pub fn abort(&mut self) {
-        for path in &mut self.paths {
+        for (path, _) in self.paths.iter_mut() {
             path.signals.closes_fast = self.session.mode == Mode::Multipath;
         }
         self.reset_all_paths();
@@ -61,7 +61,7 @@ impl Connection {
         }
         match self.session.mode {
             Mode::Negotiating => {}
-            Mode::Plain => self.paths.iter_mut().for_each(|path| path.subflow.close()),
+            Mode::Plain => self.close_all_paths(),
             Mode::Multipath => self.advance_data_fin(now),
         }
     }
@@ -78,13 +78,19 @@ impl Connection {
         if is_over && !self.paths.is_empty() {
             let linger = self.config.subflow.time_wait;
             self.lingers_until.get_or_insert(now + linger);
-            self.paths.iter_mut().for_each(|path| path.subflow.close());
+            self.close_all_paths();
+        }
+    }
+
+    fn close_all_paths(&mut self) {
+        for (path, _) in self.paths.iter_mut() {
+            path.subflow.close();
         }
     }
 
     /// Says the DATA_FIN on every path, for the first time or again.
     pub(super) fn say_data_fin(&mut self) {
-        for path in self.paths.iter_mut().filter(|path| path.can_send()) {
+        for (path, _) in self.paths.iter_mut().filter(|(path, _)| path.can_send()) {
             path.signals.says_fin = true;
             path.subflow.send_ack();
         }
@@ -94,25 +100,22 @@ impl Connection {
     pub(super) fn handle_linger_timeout(&mut self, now: Nanos) {
         if self.lingers_until.is_some_and(|at| at <= now) {
             self.lingers_until = None;
-            self.paths.iter_mut().for_each(Path::reset_leftover);
+            for (path, _) in self.paths.iter_mut() {
+                path.reset_leftover();
+            }
         }
     }
 
     pub(super) fn reset_all_paths(&mut self) {
-        for path in &mut self.paths {
+        for (path, _) in self.paths.iter_mut() {
             path.reset(ResetReason::UNSPECIFIED);
         }
     }
 
     /// Takes out paths that have ended, their resets sent, and ends with the last one.
     pub(super) fn reap_closed(&mut self, now: Nanos) {
-        let mut which = 0;
-        while which < self.paths.len() {
-            let subflow = &self.paths[which].subflow;
-            match subflow.closed().filter(|_| !subflow.owes_reset()) {
-                Some(reason) => self.remove_path(now, which, reason),
-                None => which += 1,
-            }
+        while let Some((which, reason)) = self.paths.first_ended() {
+            self.remove_path(now, which, reason);
         }
         if self.closed.is_some() || self.paths.is_empty() || !self.has_both_ends() {
             return;
@@ -125,8 +128,6 @@ impl Connection {
 
     pub(super) fn remove_path(&mut self, now: Nanos, which: usize, reason: CloseReason) {
         let path = self.paths.remove(which);
-        self.windows.remove(which);
-        self.views.clear();
         self.is_schedulable = true;
         self.congestion_control.subflow_removed(which);
         self.counters.add_closed(path.subflow.counters());

@@ -44,6 +44,9 @@ pub struct Config {
     pub max_half_open_joins: usize,
     /// Handshakes that a listener keeps at a time; beyond, it answers by SYN cookies (RFC 4987, section 3.6).
     pub max_half_open: usize,
+    /// Connections that may wait for [`Endpoint::accept`](crate::endpoint::Endpoint::accept) at a port; SYNs beyond are dropped,
+    /// as in Linux.
+    pub backlog: usize,
 }
 
 /// The size of a buffer, in bytes of payload.
@@ -125,6 +128,8 @@ impl Default for Config {
             // As many as a full mesh of eight and eight addresses begins at once.
             max_half_open_joins: 64,
             max_half_open: 1024,
+            // `net.core.somaxconn` of Linux.
+            backlog: 4096,
         }
     }
 }

@@ -209,12 +209,6 @@ impl Connection {
         path.reset(ResetReason::MPTCP_ERROR);
     }
 
-    pub(super) fn repeat_join_acks(&mut self, now: Nanos) {
-        self.paths
-            .iter_mut()
-            .for_each(|path| path.repeat_join_ack(now));
-    }
-
     fn check_join_ack(&mut self, now: Nanos, which: usize, segment: &Segment, nonces: Nonces) {
         let Some(keys) = self.session.keys() else {
             return;
@@ -342,7 +336,7 @@ impl Connection {
     /// New sizes of options for all paths.
     pub(super) fn reserve_options(&mut self) {
         let bytes = self.session.reserved_bytes();
-        for (path, window) in self.paths.iter_mut().zip(&mut self.windows) {
+        for (path, window) in self.paths.iter_mut() {
             path.subflow.reserve_options(bytes, window);
         }
     }
@@ -373,7 +367,7 @@ impl Connection {
             let offset = self.session.offset(number, self.send.acked());
             if let Some(offset) = offset {
                 let window_bytes = self.paths[which].subflow.window_of(segment);
-                self.take_data_ack(offset, window_bytes);
+                self.take_data_ack(now, offset, window_bytes);
             }
         }
         if let Some(mapping) = mapping {
@@ -393,7 +387,7 @@ impl Connection {
     /// Everything before `offset` has arrived, DATA_FIN counted as a byte. What was never sent is not believed. The window of the
     /// same segment counts from there, whatever the subflow thinks of its age: that of another would go too far (RFC 8684,
     /// section 3.3.5).
-    fn take_data_ack(&mut self, offset: u64, window_bytes: u32) {
+    fn take_data_ack(&mut self, now: Nanos, offset: u64, window_bytes: u32) {
         let has_fin =
             self.session.fins.local_to_send().is_some() || self.session.fins.is_local_acked();
         let sent = self.send.assigned() + u64::from(has_fin);
@@ -403,17 +397,20 @@ impl Connection {
         }
         self.send_edge = self.send_edge.max(offset + u64::from(window_bytes));
         self.session.fins.acknowledge_local(offset);
-        self.acknowledge_data(offset.min(self.send.assigned()));
+        self.acknowledge_data(now, offset.min(self.send.assigned()));
     }
 
-    pub(super) fn acknowledge_data(&mut self, offset: u64) {
-        let was_full = self.send.free_bytes() == 0;
+    fn acknowledge_data(&mut self, now: Nanos, offset: u64) {
         if self.send.acknowledge(offset) {
             self.reinjections.discard_before(offset);
-            self.reinjections.progressed();
-            if was_full {
-                self.events.push_back(Event::Writable);
-            }
+            self.reinjections.progressed(now);
+            self.tell_of_room();
+        }
+    }
+
+    fn tell_of_room(&mut self) {
+        if self.send.tells_of_room() {
+            self.events.push_back(Event::Writable);
         }
     }
 
@@ -601,15 +598,6 @@ impl Connection {
         });
     }
 
-    /// A mapping that has not come is lost.
-    pub(super) fn handle_unmapped_timeouts(&mut self, now: Nanos) {
-        for path in &mut self.paths {
-            if path.unmapped_until.take_if(|at| *at <= now).is_some() {
-                path.reset(ResetReason::MIDDLEBOX);
-            }
-        }
-    }
-
     fn insert(&mut self, mapped: Mapped) {
         let end = mapped.offset + u64::from(mapped.payload.len());
         let inserted = self.receive.insert(mapped.offset, mapped.payload);
@@ -650,8 +638,8 @@ impl Connection {
     }
 
     /// An acknowledgment on every path.
-    fn say_on_all_paths(&mut self) {
-        for path in self.paths.iter_mut().filter(|path| path.can_send()) {
+    pub(super) fn say_on_all_paths(&mut self) {
+        for (path, _) in self.paths.iter_mut().filter(|(path, _)| path.can_send()) {
             path.subflow.send_ack();
         }
     }
@@ -659,33 +647,33 @@ impl Connection {
     /// What a subflow brought about by itself, through a segment or a timer.
     pub(super) fn after_subflow(&mut self, now: Nanos, which: usize) {
         if self.session.mode == Mode::Plain {
-            self.acknowledge_plain(which);
+            self.acknowledge_plain(now, which);
         }
         self.note_timeouts(now, which);
-        let path = &mut self.paths[which];
+        let (path, windows) = self.paths.with_windows(which);
         if self.session.mode == Mode::Multipath {
             path.say_why_it_timed_out();
         }
-        self.windows[which].is_usable = path.is_healthy();
-        let paths = self.paths.iter().zip(&self.windows);
-        let buffers = paths.map(|(path, window)| path.subflow.buffer_bytes(window));
-        if self.send.grow(buffers) {
-            self.events.push_back(Event::Writable);
+        windows[which].is_usable = path.is_healthy();
+        if self.send.is_awaited() {
+            path.subflow.grow_buffer(&windows[which]);
         }
+        self.send.grow(self.paths.buffers());
+        self.tell_of_room();
         self.retire_paths(now);
         self.start_subflows_if_due(now);
         self.advance_close(now);
     }
 
     /// Without DATA_ACK, what the subflow has acknowledged is what has arrived.
-    fn acknowledge_plain(&mut self, which: usize) {
+    fn acknowledge_plain(&mut self, now: Nanos, which: usize) {
         let subflow = &self.paths[which].subflow;
         let oldest = subflow.unacked().chain(subflow.queued()).next();
         let acked = oldest.map_or(self.send.assigned(), |range| range.start);
         self.send_edge = self
             .send_edge
             .max(acked + u64::from(subflow.send_window_bytes()));
-        self.acknowledge_data(acked);
+        self.acknowledge_data(now, acked);
     }
 }
 

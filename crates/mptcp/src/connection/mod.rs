@@ -46,6 +46,7 @@ mod input;
 pub mod keys;
 mod mappings;
 mod path;
+mod paths;
 mod receive_buffer;
 mod receive_tuning;
 mod reinjection;
@@ -67,6 +68,7 @@ pub use config::{Algorithms, Buffer, Config, Fallback, SubflowStart};
 pub use event::Event;
 use keys::Nonces;
 use path::{Join, Path};
+use paths::Paths;
 use receive_buffer::ReceiveBuffer;
 use reinjection::Reinjections;
 use send_buffer::SendBuffer;
@@ -76,10 +78,10 @@ pub use start::Start;
 use start::Way;
 pub use telemetry::{Counters, SubflowState};
 
-use crate::cc::{CongestionControl, Window};
+use crate::cc::CongestionControl;
 use crate::payload::Payload;
 use crate::pm::{self, FourTuple, PathManager, Role};
-use crate::sched::{Scheduler, SubflowView};
+use crate::sched::Scheduler;
 use crate::seq::SeqNr;
 use crate::subflow::{CloseReason, Control, Subflow};
 use crate::time::{Nanos, earliest};
@@ -94,14 +96,10 @@ pub struct Connection {
     initial: FourTuple,
     /// Other ways to start, until one is answered.
     ways: Vec<Way>,
-    paths: Vec<Path>,
-    /// One for each of `paths`.
-    windows: Vec<Window>,
+    paths: Paths,
     congestion_control: Box<dyn CongestionControl>,
     scheduler: Box<dyn Scheduler>,
     path_manager: Box<dyn PathManager>,
-    /// One for each of `paths`, made anew for the scheduler.
-    views: Vec<SubflowView>,
     send: SendBuffer,
     /// The first byte beyond what the peer's window takes.
     send_edge: u64,
@@ -167,7 +165,7 @@ impl Connection {
         let _syn_ack = self.poll_transmit(now);
         self.paths
             .iter_mut()
-            .for_each(|path| path.subflow.distrust_handshake());
+            .for_each(|(path, _)| path.subflow.distrust_handshake());
     }
 
     fn new(
@@ -185,12 +183,10 @@ impl Connection {
             session,
             initial,
             ways: Vec::new(),
-            paths: Vec::new(),
-            windows: Vec::new(),
+            paths: Paths::default(),
             congestion_control: algorithms.congestion_control,
             scheduler: algorithms.scheduler,
             path_manager: algorithms.path_manager,
-            views: Vec::new(),
             send: SendBuffer::new(config.send_buffer),
             send_edge: 0,
             receive: ReceiveBuffer::new(config.receive_buffer),
@@ -233,7 +229,7 @@ impl Connection {
             token: remote.token,
         };
         self.add_path(now, four, (request.local_id, 0), subflow, join);
-        let path = self.paths.last_mut().expect("just added");
+        let path = self.paths.last_mut();
         path.signals.is_backup_local = request.backup;
         path.via = (!request.via.is_empty()).then(|| Box::new(request.via.clone()));
     }
@@ -281,7 +277,7 @@ impl Connection {
             },
         };
         self.add_path(now, four, (local_id, address_id), subflow, join);
-        let path = self.paths.last_mut().expect("just added");
+        let path = self.paths.last_mut();
         path.is_backup_remote = backup;
         Ok(())
     }
@@ -308,15 +304,11 @@ impl Connection {
         let mut window = subflow.initial_window();
         window.is_usable = false;
         subflow.reserve_options(self.session.reserved_bytes(), &mut window);
-        // There are few, and a vector would make room for four at once.
-        self.windows.reserve_exact(1);
-        self.paths.reserve_exact(1);
-        self.windows.push(window);
-        self.paths
-            .push(Path::new(self.next_path_id, four, ids, subflow, join));
+        let path = Path::new(self.next_path_id, four, ids, subflow, join);
         self.next_path_id += 1;
+        self.paths.push(path, window);
         let which = self.paths.len() - 1;
-        let mut context = crate::cc::Context::new(now, &mut self.windows, which);
+        let mut context = crate::cc::Context::new(now, self.paths.with_windows(which).1, which);
         self.congestion_control.subflow_added(&mut context);
     }
 
@@ -347,9 +339,7 @@ impl Connection {
     fn tell_window_opened(&mut self, before_bytes: u64) {
         let quarter = self.receive.capacity_bytes() / 4;
         if before_bytes < quarter && self.receive.window_bytes() >= quarter {
-            for path in self.paths.iter_mut().filter(|path| path.can_send()) {
-                path.subflow.send_ack();
-            }
+            self.say_on_all_paths();
         }
     }
 
@@ -379,7 +369,7 @@ impl Connection {
             self.subflow_start_at(),
             self.path_manager.poll_timeout(),
             self.announcements.poll_timeout(),
-            earliest(self.paths.iter().map(Path::poll_timeout)),
+            self.paths.poll_timeout(),
             self.reinjections.poll_timeout(),
         ])
     }
@@ -387,11 +377,7 @@ impl Connection {
     /// What is due at `now`.
     pub fn handle_timeout(&mut self, now: Nanos) {
         for which in 0..self.paths.len() {
-            let is_due = self.paths[which]
-                .subflow
-                .poll_timeout()
-                .is_some_and(|at| at <= now);
-            if is_due {
+            if self.paths.is_due(which, now) && self.paths[which].subflow.is_due(now) {
                 let (subflow, mut control) = self.subflow_and_control(which);
                 subflow.handle_timeout(now, &mut control);
                 self.after_subflow(now, which);
@@ -406,12 +392,11 @@ impl Connection {
         }
         self.start_subflows_if_due(now);
         self.repeat_announcements(now);
-        self.repeat_join_acks(now);
-        self.handle_unmapped_timeouts(now);
-        self.handle_retirement_timeouts(now);
-        self.paths
-            .iter_mut()
-            .for_each(|path| path.resume_signals(now));
+        for which in 0..self.paths.len() {
+            if self.paths.is_due(which, now) {
+                self.paths[which].handle_timeout(now);
+            }
+        }
         self.handle_reinjection_timeout(now);
         if self.abandoned_at.is_some_and(|at| at <= now) {
             self.reset_all_paths();
@@ -421,8 +406,9 @@ impl Connection {
     }
 
     fn subflow_and_control(&mut self, which: usize) -> (&mut Subflow, Control<'_>) {
-        let control = Control::new(self.congestion_control.as_mut(), &mut self.windows, which);
-        (&mut self.paths[which].subflow, control)
+        let (path, windows) = self.paths.with_windows(which);
+        let control = Control::new(self.congestion_control.as_mut(), windows, which);
+        (&mut path.subflow, control)
     }
 
     /// Hands an event to the path manager and does what it says.

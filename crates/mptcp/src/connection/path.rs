@@ -171,9 +171,20 @@ impl Path {
         ])
     }
 
+    /// What is due besides the timers of its subflow.
+    pub(super) fn handle_timeout(&mut self, now: Nanos) {
+        self.repeat_join_ack(now);
+        // A mapping that has not come is lost.
+        if self.unmapped_until.take_if(|at| *at <= now).is_some() {
+            self.reset(ResetReason::MIDDLEBOX);
+        }
+        self.handle_retirement_timeout(now);
+        self.resume_signals(now);
+    }
+
     /// Repeats the third packet of the join if it is time; twice as long is waited after each (RFC 8684, section 3.2), and
     /// in the end it is given up.
-    pub(super) fn repeat_join_ack(&mut self, now: Nanos) {
+    fn repeat_join_ack(&mut self, now: Nanos) {
         if let Join::Confirming {
             repeat_at, wait, ..
         } = &mut self.signals.join
@@ -246,7 +257,7 @@ impl Path {
         self.signals.resume_at = None;
     }
 
-    pub(super) fn resume_signals(&mut self, now: Nanos) {
+    fn resume_signals(&mut self, now: Nanos) {
         if self.signals.resume_at.is_some_and(|at| at <= now) {
             self.end_signal_row();
             self.ask_for_signal();

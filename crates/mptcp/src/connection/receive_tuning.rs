@@ -58,12 +58,9 @@ impl Connection {
         if !self.receive.is_tunable() {
             return;
         }
-        let round_trips = self
-            .paths
-            .iter()
-            .filter_map(|path| path.subflow.receive_rtt());
-        let sizes = self.windows.iter().map(|window| window.mss_bytes);
-        if let (Some(round_trip), Some(mss)) = (round_trips.max(), sizes.max()) {
+        let round_trip = self.paths.receive_rtt();
+        let sizes = self.paths.windows().iter().map(|window| window.mss_bytes);
+        if let (Some(round_trip), Some(mss)) = (round_trip, sizes.max()) {
             self.receive.tune(now, round_trip, mss);
         }
     }

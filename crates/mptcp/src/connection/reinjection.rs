@@ -14,6 +14,10 @@ pub(super) struct Reinjections {
     ranges: VecDeque<Range>,
     /// When the paths are looked at again.
     check_at: Option<Nanos>,
+    /// When data was last acknowledged at the level of the connection.
+    progressed_at: Nanos,
+    /// How long the timer runs.
+    interval: Nanos,
     /// The timer expired, and the oldest data is to be sent once more.
     repeats_oldest: bool,
     /// The out-of-tree kernel's timer, while data is outstanding.
@@ -93,7 +97,8 @@ impl Reinjections {
     }
 
     /// New data was acknowledged at the level of the connection.
-    pub(super) fn progressed(&mut self) {
+    pub(super) fn progressed(&mut self, now: Nanos) {
+        self.progressed_at = now;
         if let Some(timer) = &mut self.meta_rto {
             timer.progressed();
         }
@@ -200,12 +205,13 @@ impl Connection {
             self.reinjections.check_at = None;
             self.reinjections.meta_rto = None;
         } else if self.reinjections.check_at.is_none() {
-            self.reinjections.check_at = Some(now + self.check_interval(now));
+            self.reinjections.interval = self.check_interval(now);
+            self.reinjections.check_at = Some(now + self.reinjections.interval);
         }
     }
 
-    /// With the out-of-tree kernel's behaviour its own timer; with mainline's as long as the slowest path that has not missed an
-    /// interval still waits for an acknowledgment.
+    /// With the out-of-tree kernel's behaviour its own timer; with mainline's as long as the slowest path that carries data and has
+    /// not missed an interval still waits for an acknowledgment.
     fn check_interval(&mut self, now: Nanos) -> Nanos {
         if self.config.behaviour.failed_after == FailedAfter::FirstRto {
             let rtos = || self.paths.iter().map(|path| path.subflow.rto());
@@ -216,7 +222,7 @@ impl Connection {
             timer.update(rtos());
             return timer.timeout();
         }
-        let is_trusted = |path: &&Path| path.stale.missed_intervals() == 0;
+        let is_trusted = |path: &&Path| path.can_send() && path.stale.missed_intervals() == 0;
         let paths = self.paths.iter().filter(is_trusted);
         let deadlines = paths.filter_map(|path| path.subflow.retransmission_at());
         remaining_interval(deadlines.map(|at| at.saturating_sub(now)))
@@ -224,6 +230,9 @@ impl Connection {
 
     pub(super) fn handle_reinjection_timeout(&mut self, now: Nanos) {
         if self.reinjections.check_at.is_none_or(|at| at > now) {
+            return;
+        }
+        if self.restart_after_progress(now) {
             return;
         }
         self.reinjections.check_at = None;
@@ -236,6 +245,20 @@ impl Connection {
         }
         self.reinjections.repeats_oldest = self.config.behaviour.reinjection.repeats_oldest();
         self.watch(now);
+    }
+
+    /// Mainline's timer begins anew with each DATA_ACK that tells something new (`__mptcp_clean_una`): whether that was so late
+    /// that it has not expired yet.
+    fn restart_after_progress(&mut self, now: Nanos) -> bool {
+        if self.config.behaviour.failed_after == FailedAfter::FirstRto {
+            return false;
+        }
+        let due = self.reinjections.progressed_at + self.reinjections.interval;
+        if due > now {
+            self.reinjections.check_at = Some(due);
+            self.reinjections.interval = self.check_interval(now);
+        }
+        due > now
     }
 
     fn look_for_stale_paths(&mut self, intervals: u32) {

@@ -52,6 +52,11 @@ impl Path {
         }
     }
 
+    pub(super) fn handle_retirement_timeout(&mut self, now: Nanos) {
+        self.pursue_suspicion(now);
+        self.give_up_retirement(now);
+    }
+
     /// The next keepalive if it is time, waiting twice as long each time, and at last the end.
     fn pursue_suspicion(&mut self, now: Nanos) {
         let Some(suspicion) = self
@@ -111,9 +116,9 @@ impl Connection {
             if self.paths[which].remote_id != id {
                 continue;
             }
-            let min_rtt = self.windows[which].min_rtt.unwrap_or(0);
-            self.paths[which].suspect(now, min_rtt);
-            self.windows[which].is_usable = self.paths[which].is_healthy();
+            let (path, windows) = self.paths.with_windows(which);
+            path.suspect(now, windows[which].min_rtt.unwrap_or(0));
+            windows[which].is_usable = path.is_healthy();
             if self.has_other_path(which) {
                 self.reinject_from(which);
             }
@@ -124,12 +129,12 @@ impl Connection {
     /// outstanding (section 3.3.3).
     pub(super) fn retire_paths(&mut self, now: Nanos) {
         let is_idle = self.send.acked() == self.send.assigned();
-        for which in 0..self.paths.len() {
-            let path = &self.paths[which];
-            let is_due = path.is_retiring && path.retired_until.is_none();
-            if is_due && (is_idle || self.has_other_path(which)) {
+        let mut next = 0;
+        while let Some(which) = self.paths.next_to_retire(next) {
+            if is_idle || self.has_other_path(which) {
                 self.retire_path(now, which);
             }
+            next = which + 1;
         }
     }
 
@@ -150,13 +155,6 @@ impl Connection {
         if !has_ended && self.has_other_path(which) {
             self.paths[which].is_retiring = true;
             self.retire_paths(now);
-        }
-    }
-
-    pub(super) fn handle_retirement_timeouts(&mut self, now: Nanos) {
-        for path in &mut self.paths {
-            path.pursue_suspicion(now);
-            path.give_up_retirement(now);
         }
     }
 }

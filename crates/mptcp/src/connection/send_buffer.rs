@@ -17,6 +17,8 @@ pub(super) struct SendBuffer {
     written: u64,
     size: Buffer,
     capacity_bytes: u64,
+    /// The application had more than there was room for, and was not told of room since.
+    is_awaited: bool,
 }
 
 impl SendBuffer {
@@ -28,6 +30,7 @@ impl SendBuffer {
             written: 0,
             size,
             capacity_bytes: size.initial_bytes(),
+            is_awaited: false,
         }
     }
 
@@ -51,20 +54,32 @@ impl SendBuffer {
             .saturating_sub(self.written - self.acked)
     }
 
-    /// Grows with what the subflows can have under way, if it may; whether that makes room where there was none.
-    pub(super) fn grow(&mut self, subflow_buffers: impl Iterator<Item = u32>) -> bool {
-        if matches!(self.size, Buffer::Fixed(_)) {
-            return false;
+    /// Whether the application waits for room.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.is_awaited
+    }
+
+    /// Grows to hold what all subflows may, if it may.
+    pub(super) fn grow(&mut self, subflow_buffers: impl Iterator<Item = u32>) {
+        if let Buffer::Auto { max_bytes, .. } = self.size {
+            let wanted = subflow_buffers.map(|bytes| u64::from(bytes).min(max_bytes));
+            self.capacity_bytes = self.capacity_bytes.max(wanted.sum());
         }
-        let was_full = self.free_bytes() == 0;
-        let wanted = subflow_buffers.map(u64::from).sum();
-        self.capacity_bytes = self.size.grown(self.capacity_bytes, wanted);
-        was_full && self.free_bytes() > 0
+    }
+
+    /// Whether an application that waits is told now that there is room: when a third is free, as in Linux
+    /// (`sk_stream_write_space`), so that it writes seldom and much.
+    pub(super) fn tells_of_room(&mut self) -> bool {
+        let used = self.written - self.acked;
+        let tells = self.is_awaited && self.free_bytes() >= used.div_ceil(2);
+        self.is_awaited &= !tells;
+        tells
     }
 
     /// Takes as much as there is room for, and says how much.
     pub(super) fn write(&mut self, payload: &Payload) -> u32 {
         let room = self.free_bytes().min(u64::from(payload.len())) as u32;
+        self.is_awaited |= room < payload.len();
         if room > 0 {
             queue::push(&mut self.pieces, (self.written, payload.slice(0..room)));
             self.written += u64::from(room);
@@ -167,12 +182,29 @@ mod tests {
             max_bytes: 300,
         });
         buffer.write(&Payload::stream(1, 0, 100));
-        assert!(!buffer.grow([40, 50].into_iter()));
-        assert!(buffer.grow([100, 50].into_iter()));
+        buffer.grow([40, 50].into_iter());
+        assert_eq!(buffer.free_bytes(), 0);
+        buffer.grow([100, 50].into_iter());
         assert_eq!(buffer.free_bytes(), 50);
-        assert!(!buffer.grow([400].into_iter()), "there was room");
-        assert_eq!(buffer.free_bytes(), 200);
+        buffer.grow([400, 10].into_iter());
+        assert_eq!(buffer.free_bytes(), 210, "300 is for each subflow");
         buffer.grow([10].into_iter());
-        assert_eq!(buffer.free_bytes(), 200);
+        assert_eq!(buffer.free_bytes(), 210);
+    }
+
+    #[test]
+    fn who_waits_is_told_when_a_third_is_free() {
+        let mut buffer = SendBuffer::new(Buffer::Fixed(90));
+        buffer.write(&Payload::stream(1, 0, 90));
+        buffer.assign(90);
+        buffer.acknowledge(40);
+        assert!(!buffer.tells_of_room(), "nobody waits");
+        buffer.write(&Payload::stream(1, 90, 90));
+        assert!(buffer.is_awaited());
+        buffer.acknowledge(69);
+        assert!(!buffer.tells_of_room(), "29 of 90 are free");
+        buffer.acknowledge(70);
+        assert!(buffer.tells_of_room());
+        assert!(!buffer.tells_of_room(), "it was told");
     }
 }

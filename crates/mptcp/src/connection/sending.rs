@@ -3,14 +3,14 @@
 use super::path::Path;
 use super::session::PathOptions;
 use super::{Connection, Mode};
-use crate::cc::Window;
-use crate::failure::Reinjection;
-use crate::sched::{
-    Decision, Range, Reason, SubflowView, View, penalized, retransmit_opportunistically,
-};
+use crate::failure::{FailedAfter, Reinjection};
+use crate::sched::{Decision, Range, Reason, View, penalized, retransmit_opportunistically};
 use crate::subflow::{Chunk, Control};
 use crate::time::Nanos;
 use crate::wire::{Packet, Segment};
+
+/// What mainline keeps of the application's data in one piece (`SKB_FRAG_PAGE_ORDER`).
+const PAGE_BYTES: u64 = 32_768;
 
 impl Connection {
     /// The next packet to be sent now, if there is one.
@@ -22,8 +22,11 @@ impl Connection {
             // One after the other, from the one on that sent last.
             let count = self.paths.len();
             let first = self.next_to_transmit.checked_rem(count).unwrap_or(0);
+            let receive_window = self.receive.window_bytes();
             for which in (first..count).chain(0..first) {
-                if let Some(segment) = self.transmit(now, which) {
+                if !self.paths.rests(which, receive_window)
+                    && let Some(segment) = self.transmit(now, which)
+                {
                     return Some(self.packet(which, segment));
                 }
             }
@@ -52,9 +55,9 @@ impl Connection {
     fn transmit(&mut self, now: Nanos, which: usize) -> Option<Segment> {
         let receive_window = self.receive.window_bytes();
         let owed_mapping = self.session.owes_infinite_mapping;
-        let path = &mut self.paths[which];
+        let (path, windows) = self.paths.with_windows(which);
         let waiting_signals = path.signals.pending.len();
-        let mut control = Control::new(self.congestion_control.as_mut(), &mut self.windows, which);
+        let mut control = Control::new(self.congestion_control.as_mut(), windows, which);
         let mut options = PathOptions {
             session: &mut self.session,
             signals: &mut path.signals,
@@ -83,9 +86,6 @@ impl Connection {
             return;
         }
         let mut asked = self.question();
-        if asked.is_some() {
-            self.note_views();
-        }
         while let Some((reason, head)) = asked {
             let decision = self.ask(now, reason, head);
             match decision {
@@ -114,7 +114,6 @@ impl Connection {
         }
         if let Some(which) = self.paths.iter().position(Path::is_healthy) {
             let start = self.send.assigned();
-            self.note_views();
             self.assign(which, Range { start, len: 1 }, Reason::NewData);
         }
     }
@@ -129,7 +128,7 @@ impl Connection {
             self.reinjections.pop();
         }
         if self.reinjections.take_repetition()
-            && let Some(oldest) = self.oldest_unacked()
+            && let Some(oldest) = self.repeated()
         {
             return Some((Reason::MetaTimeout, oldest));
         }
@@ -154,7 +153,7 @@ impl Connection {
     }
 
     fn smallest_segment_bytes(&self) -> u32 {
-        let sizes = self.windows.iter().map(|window| window.mss_bytes);
+        let sizes = self.paths.windows().iter().map(|window| window.mss_bytes);
         sizes.min().unwrap_or(1)
     }
 
@@ -175,14 +174,23 @@ impl Connection {
         })
     }
 
-    fn ask(&mut self, now: Nanos, reason: Reason, head: Range) -> Decision {
-        for (view, path) in self.views.iter_mut().zip(&self.paths) {
-            view.has_carried_head = reason != Reason::NewData && path.holds(head);
+    /// What goes out again when the connection's timer has expired: with mainline the rest of a page of the application's data,
+    /// as far as it was sent (`__mptcp_retrans`).
+    fn repeated(&self) -> Option<Range> {
+        if self.config.behaviour.failed_after == FailedAfter::FirstRto {
+            return self.oldest_unacked();
         }
+        let start = self.send.acked();
+        let end = (start / PAGE_BYTES + 1) * PAGE_BYTES;
+        let len = end.min(self.send.assigned()) - start;
+        (len > 0).then_some(Range { start, len })
+    }
+
+    fn ask(&mut self, now: Nanos, reason: Reason, head: Range) -> Decision {
         let view = View {
             now,
             reason,
-            subflows: &self.views,
+            subflows: self.paths.views(reason, head),
             head,
             acked_bytes: self.send.acked(),
             written_bytes: self.send.written(),
@@ -220,12 +228,11 @@ impl Connection {
             offset: range.start,
             payload,
         });
-        self.views[which] = view_of(&self.paths[which], &self.windows[which]);
     }
 
     /// The window of a path that holds up the others is halved (Raiciu et al., NSDI 2012, section 4.2).
     fn penalize(&mut self, which: usize) {
-        let window = &mut self.windows[which];
+        let window = &mut self.paths.with_windows(which).1[which];
         let mss = f64::from(window.mss_bytes);
         let (cwnd, ssthresh) = penalized(
             window.cwnd_packets() as u32,
@@ -236,41 +243,5 @@ impl Connection {
             window.ssthresh_bytes = mss * f64::from(ssthresh);
         }
         self.counters.penalizations += 1;
-        self.views[which] = view_of(&self.paths[which], &self.windows[which]);
-    }
-
-    fn note_views(&mut self) {
-        self.views.clear();
-        self.views.reserve_exact(self.paths.len());
-        let paths = self.paths.iter().zip(&self.windows);
-        self.views
-            .extend(paths.map(|(path, window)| view_of(path, window)));
-    }
-}
-
-fn view_of(path: &Path, window: &Window) -> SubflowView {
-    let subflow = &path.subflow;
-    let counters = subflow.counters();
-    SubflowView {
-        id: path.id,
-        is_usable: path.can_send(),
-        is_backup: path.is_backup(),
-        is_stale: path.is_stale(),
-        in_loss: subflow.in_loss(),
-        is_open: !window.in_recovery,
-        srtt: window.srtt.unwrap_or(0),
-        rttvar: subflow.rttvar(),
-        mss_bytes: window.mss_bytes,
-        cwnd_bytes: window.cwnd_bytes as u32,
-        ssthresh_bytes: window.ssthresh_bytes as u32,
-        in_flight_bytes: window.in_flight_bytes,
-        queued_bytes: subflow.queued_bytes(),
-        unacked_bytes: subflow.unacked_bytes(),
-        buffer_bytes: subflow.buffer_bytes(window),
-        pacing_rate: subflow.pacing_rate(window),
-        sent_bytes: counters.sent_bytes + counters.retransmitted_bytes,
-        resent_bytes: counters.retransmitted_bytes,
-        missed_intervals: path.stale.missed_intervals(),
-        has_carried_head: false,
     }
 }

@@ -59,7 +59,7 @@ pub struct SubflowState {
 impl Connection {
     /// All subflows, in the order in which they came.
     pub fn subflows(&self) -> impl Iterator<Item = SubflowState> {
-        let paths = self.paths.iter().zip(&self.windows);
+        let paths = self.paths.iter().zip(self.paths.windows());
         paths.map(|(path, window)| SubflowState {
             id: path.id,
             four: path.four,

@@ -453,6 +453,19 @@ mod tests {
     }
 
     #[test]
+    fn an_id_that_is_announced_with_another_address_means_the_new_one() {
+        let mut side = complete(3);
+        let (id, port) = (4, None);
+        for link in [2, 3] {
+            let address = tuple(link, 0).remote.ip();
+            side.tell(Event::Announced { id, address, port });
+        }
+        let subflow = tuple(3, 40_000);
+        let expected = [Command::CloseSubflow { subflow }];
+        assert_eq!(side.tell(Event::Removed { id }), expected);
+    }
+
+    #[test]
     fn a_pair_that_was_refused_for_good_waits_for_a_new_announcement() {
         let mut side = opener(2);
         side.tell(Event::Established);

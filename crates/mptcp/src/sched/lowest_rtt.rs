@@ -57,17 +57,21 @@ fn best_of(
     carried: Carried,
     is_backup: bool,
 ) -> Found {
-    let unused = order.indices(subflows.len()).filter(|&index| {
+    let mut found = Found::Nothing;
+    for index in order.indices(subflows.len()) {
         let subflow = &subflows[index];
         let was_used = carried == Carried::Counts && subflow.has_carried_head;
-        subflow.is_backup == is_backup && subflow.is_available() && !was_used
-    });
-    let free = unused.clone().filter(|&index| !subflows[index].is_busy());
-    match free.min_by_key(|&index| subflows[index].srtt) {
-        Some(index) => Found::Free(index),
-        None if unused.count() > 0 => Found::Busy,
-        None => Found::Nothing,
+        if subflow.is_backup != is_backup || !subflow.is_available() || was_used {
+            continue;
+        }
+        found = match found {
+            Found::Free(best) if subflows[best].srtt <= subflow.srtt => found,
+            Found::Free(_) if subflow.is_busy() => found,
+            _ if subflow.is_busy() => Found::Busy,
+            _ => Found::Free(index),
+        };
     }
+    found
 }
 
 /// The subflow with the lowest round-trip time of those like `other`, regular or backup, whether it is free or not.

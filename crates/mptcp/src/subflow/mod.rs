@@ -44,6 +44,7 @@ mod receive_rtt;
 mod recovery;
 pub mod rtt;
 pub mod sack;
+mod send_memory;
 mod send_queue;
 mod sent_data;
 mod timeout;
@@ -69,6 +70,7 @@ use reassembly::Reassembly;
 use receive_rtt::ReceiveRtt;
 use recovery::{Phase, Recovery};
 use rtt::Rtt;
+use send_memory::SendMemory;
 use send_queue::SendQueue;
 use timers::{Timer, Timers};
 use timestamps::TimestampState;
@@ -235,6 +237,7 @@ pub struct Subflow {
     /// SND.NXT.
     nxt: SeqNr,
     queue: SendQueue,
+    send_memory: SendMemory,
     flight: Flight,
     fin: Fin,
     peer_window: PeerWindow,
@@ -315,6 +318,7 @@ impl Subflow {
             una: iss,
             nxt: iss + 1,
             queue: SendQueue::default(),
+            send_memory: SendMemory::new(&config),
             flight: Flight::default(),
             fin: Fin::default(),
             peer_window: PeerWindow::default(),
@@ -463,6 +467,16 @@ impl Subflow {
         self.timers.next()
     }
 
+    /// Whether it is time for that.
+    pub fn is_due(&self, now: Nanos) -> bool {
+        self.poll_timeout().is_some_and(|at| at <= now)
+    }
+
+    /// If nothing is to be sent as long as nothing happens: up to which receive window, in bytes, that holds.
+    pub fn rests_with(&self) -> Option<u64> {
+        self.rests_with
+    }
+
     /// Whether there are bytes in order to be read.
     pub fn has_readable(&self) -> bool {
         self.received.as_ref().is_some_and(Reassembly::has_readable)
@@ -515,12 +529,14 @@ impl Subflow {
         sent.or_else(|| self.queue.end_of_chunk_with(offset))
     }
 
-    /// The most that [`Subflow::unacked_bytes`] is to become: twice the window, as Linux lets the send buffer follow it
-    /// (`tcp_sndbuf_expand`), within what the configuration allows.
-    pub fn buffer_bytes(&self, window: &Window) -> u32 {
-        let least = 2 * self.config.initial_window.bytes(window.mss_bytes);
-        let twice_cwnd = (2.0 * window.cwnd_bytes) as u32;
-        twice_cwnd.max(least).min(self.config.send_buffer_bytes)
+    /// The most that [`Subflow::unacked_bytes`] is to become.
+    pub fn buffer_bytes(&self) -> u32 {
+        self.send_memory.bytes()
+    }
+
+    /// Somebody waits for room to write: what is right for the window is granted.
+    pub fn grow_buffer(&mut self, window: &Window) {
+        self.send_memory.grow(window);
     }
 
     /// The round-trip time by the data that was received, or without timestamps by what was sent.

@@ -1,13 +1,18 @@
 //! What is spoken, whatever becomes of MP_CAPABLE (RFC 8684, sections 3.1 and 3.7).
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::net::SocketAddr;
 
-use mptcp::connection::{Event, Mode};
+use mptcp::connection::{Connection, Event, Mode};
+use mptcp::endpoint::{Endpoint, NetworkView};
 use mptcp::time::MILLISECOND;
 use mptcp::wire::{Capable, Flags, MptcpOption, MptcpOptions, Packet};
 
+use rand_core::TryRng;
+
 use crate::world::middleboxes::{lose, rewrite, strip};
-use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, seconds};
+use crate::world::{CLIENT, PORT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
 
 fn pair() -> Pair {
     let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
@@ -212,4 +217,60 @@ fn is_summed(option: &MptcpOption) -> bool {
         }
         _ => true,
     }
+}
+
+/// Draws that key first, twice, then others.
+struct Repeating(u64);
+
+impl TryRng for Repeating {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(0)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        self.0 += 1;
+        Ok(self.0 / 2)
+    }
+
+    fn try_fill_bytes(&mut self, _to: &mut [u8]) -> Result<(), Infallible> {
+        unreachable!("the engine draws numbers")
+    }
+}
+
+#[test]
+fn no_two_connections_have_the_same_key() {
+    let mut endpoint = Endpoint::new(NetworkView::default(), Box::new(Repeating(1)));
+    let (local, remote) = (
+        SocketAddr::new(ipv4(0, CLIENT), 0),
+        SocketAddr::new(ipv4(0, SERVER), PORT),
+    );
+    let profile = Stack::default().profile();
+    let tokens = [(); 4].map(|()| {
+        let id = endpoint
+            .connect(0, local, remote, &profile)
+            .expect("a free port");
+        endpoint.connection(id).map(Connection::local_token)
+    });
+    let different: BTreeSet<_> = tokens.iter().collect();
+    assert_eq!(different.len(), tokens.len());
+}
+
+#[test]
+fn every_subflow_of_every_connection_begins_with_another_number() {
+    let mut numbers = BTreeSet::new();
+    for seed in 1..=20 {
+        let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
+        let mut pair = Pair::new(seed, paths, &Stack::default());
+        pair.run_for(seconds(1));
+        let syns = pair.log.iter().map(|(_, _, packet)| &packet.segment);
+        let syns = syns.filter(|segment| segment.flags.contains(Flags::SYN));
+        numbers.extend(syns.map(|segment| segment.seq.0));
+    }
+    assert_eq!(
+        numbers.len(),
+        80,
+        "two subflows, two sides, twenty connections"
+    );
 }

@@ -157,3 +157,16 @@ fn a_path_that_loses_large_packets_does_not_stop_the_connection() {
     // The other one alone takes 1.8 s.
     pair.run_to_both_finishes(2200 * MILLISECOND);
 }
+
+#[test]
+fn urgent_data_are_data_like_others() {
+    let mut pair = pair(false);
+    let middlebox = rewrite(|_, packet| {
+        if !packet.segment.payload.is_empty() {
+            packet.segment.flags |= Flags::URG;
+        }
+    });
+    pair.network.middleboxes.push(middlebox);
+    pair.transfer(1_000_000, 1_000_000);
+    pair.run_to_both_finishes(seconds(5));
+}

@@ -9,7 +9,7 @@ use mptcp::seq::SeqNr;
 use mptcp::time::{MILLISECOND, SECOND};
 use mptcp::wire::{Capable, Flags, MptcpOption, Packet, Timestamps};
 
-use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
+use crate::world::{CLIENT, PORT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
 
 /// Handshakes that a listener keeps.
 fn kept() -> u32 {
@@ -89,6 +89,13 @@ fn third(answer: &Packet) -> Packet {
         }
     }
     third
+}
+
+/// The server gets the third packet that a SYN/ACK asks for.
+fn take_third(pair: &mut Pair, answer: &Packet) {
+    let endpoint = &mut pair.sides[SERVER].endpoint;
+    endpoint.handle_packet(pair.now, &third(answer));
+    while endpoint.poll_transmit(pair.now).is_some() {}
 }
 
 /// Whether that packet is answered by a reset, and nothing else comes of it.
@@ -197,4 +204,56 @@ fn the_first_data_makes_up_for_a_lost_third_packet() {
     pair.run_to_both_finishes(seconds(5));
     let server = pair.sides[SERVER].connection().expect("it lingers");
     assert_eq!(server.mode(), Mode::Multipath);
+}
+
+#[test]
+fn connections_that_nobody_takes_are_no_more_than_the_backlog() {
+    for (max_half_open, is_by_cookie) in [(1024, false), (0, true)] {
+        let mut stack = Stack::default();
+        (stack.config.backlog, stack.config.max_half_open) = (3, max_half_open);
+        let mut pair = pair(&stack);
+        pair.run_for(0);
+        let like = pair.log[0].2.clone();
+        let open = |pair: &mut Pair, index: u32| {
+            pair.deliver(SERVER, &syn(index, &like));
+            let answer = pair.sides[SERVER].endpoint.poll_transmit(pair.now);
+            if let Some(answer) = &answer {
+                pair.deliver(SERVER, &third(answer));
+                while pair.sides[SERVER]
+                    .endpoint
+                    .poll_transmit(pair.now)
+                    .is_some()
+                {}
+            }
+            answer.is_some()
+        };
+        let answered: Vec<_> = (0..5).map(|index| open(&mut pair, index)).collect();
+        assert_eq!(answered, [true, true, true, false, false], "{is_by_cookie}");
+        assert!(pair.sides[SERVER].endpoint.accept(PORT).is_some());
+        assert!(open(&mut pair, 5), "there is room for one again");
+        assert!(!open(&mut pair, 6));
+    }
+}
+
+#[test]
+fn a_third_packet_for_a_full_queue_is_made_up_for_by_the_data() {
+    let mut stack = Stack::default();
+    (stack.config.backlog, stack.config.max_half_open) = (1, 0);
+    let mut pair = pair(&stack);
+    pair.run_for(0);
+    let like = pair.log[0].2.clone();
+    let answers = [0, 1].map(|index| {
+        pair.deliver(SERVER, &syn(index, &like));
+        pair.sides[SERVER]
+            .endpoint
+            .poll_transmit(pair.now)
+            .expect("a SYN/ACK")
+    });
+    for answer in &answers {
+        take_third(&mut pair, answer);
+    }
+    assert!(state(&pair).contains("connections: 1,"), "{}", state(&pair));
+    assert!(pair.sides[SERVER].endpoint.accept(PORT).is_some());
+    take_third(&mut pair, &answers[1]);
+    assert!(pair.sides[SERVER].endpoint.accept(PORT).is_some());
 }

@@ -52,7 +52,7 @@ const TABLE: &[Capability] = &[
     ),
     Capability::lacks(
         "stack userspace",
-        "our stack in real time needs the userspace back-end",
+        "the simulator's hosts run our stack in virtual time; in real time use --on userspace",
     ),
     Capability::lacks(
         "own class",

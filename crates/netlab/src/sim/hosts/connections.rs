@@ -11,6 +11,7 @@ use super::session::{Turn, session};
 use super::{Hosts, Slot, Stream, Timer};
 use crate::flows::{flow_at_port, other_end};
 use crate::resolved::Application;
+use crate::stack::why_closed;
 use crate::time::Nanos;
 
 const AT_HANDSHAKE: &str =
@@ -179,9 +180,9 @@ impl Hosts {
         if reason != CloseReason::Finished {
             record.fail(match stream.app {
                 Application::ShortFlows { .. } => {
-                    format!("transfer {}: {}", slot.transfer.number, why(reason))
+                    format!("transfer {}: {}", slot.transfer.number, why_closed(reason))
                 }
-                _ => why(reason).to_owned(),
+                _ => why_closed(reason).to_owned(),
             });
         }
         if let Some(opener) = opener.filter(|_| slot.opens) {
@@ -201,15 +202,5 @@ impl Hosts {
             host.sessions.remove(&id);
             host.endpoint.forget(id);
         }
-    }
-}
-
-fn why(reason: CloseReason) -> &'static str {
-    match reason {
-        CloseReason::Finished => "the connection was closed",
-        CloseReason::Reset => "the connection was reset by the other side",
-        CloseReason::Refused => "the connection was refused",
-        CloseReason::TimedOut => "the other side did not answer any more",
-        CloseReason::Aborted => "the connection was given up",
     }
 }

@@ -5,31 +5,26 @@
 //! have their turns in between.
 
 mod connections;
-mod profile;
 mod record;
 mod session;
 mod subflows;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
 
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView, Profile};
-use mptcp::pm::{AddressPair, FourTuple};
+use mptcp::pm::FourTuple;
 use mptcp::wire;
 
-use crate::flows::{
-    Intervals, StreamEnd, addresses_at, host_at, other_end, pairs, port_of_flow, start_of,
-    stream_end,
-};
+use crate::flows::{Intervals, StreamEnd, host_at, other_end, port_of_flow, start_of, stream_end};
 use crate::lookup::Lookup;
 use crate::places::Places;
 use crate::registry::Registry;
-use crate::resolved::{self, Action, Application, Experiment, Flow, FlowEnd, Handshake, Transport};
+use crate::resolved::{self, Action, Application, Experiment, Flow, FlowEnd, Transport};
 use crate::rng::Generator;
+use crate::stack::{AddressChange, network_views, profile, ways};
 use crate::summary::{FlowSummary, PathSummary};
 use crate::time::Nanos;
 
-use profile::profile;
 use record::Transfer;
 pub(super) use record::{FlowRecord, Notes, STREAM_METRICS};
 use session::Session;
@@ -68,13 +63,6 @@ struct Host {
     endpoint: Endpoint,
     sessions: BTreeMap<ConnectionId, Slot>,
     timers: BTreeSet<(Nanos, Timer)>,
-}
-
-/// What happens to the addresses of an interface.
-#[derive(Clone, Copy)]
-enum Change {
-    Usable(bool),
-    Backup(bool),
 }
 
 /// Whose turn it is.
@@ -117,18 +105,7 @@ impl Slot {
 }
 
 impl Host {
-    fn new(
-        host: &resolved::Host,
-        seed: u64,
-        pairs: Vec<AddressPair>,
-        down: BTreeSet<IpAddr>,
-    ) -> Self {
-        let network = NetworkView {
-            pairs,
-            down,
-            backup: BTreeSet::new(),
-            change_delay: host.behaviour().path_manager_delay_ns,
-        };
+    fn new(host: &resolved::Host, seed: u64, network: NetworkView) -> Self {
         let rng = Generator::new(seed, &format!("host/{}", host.id));
         Self {
             endpoint: Endpoint::new(network, Box::new(rng.into_bits())),
@@ -138,68 +115,17 @@ impl Host {
     }
 }
 
-/// By host: all pairs of addresses that its flows route, in the order of the flows.
-fn pairs_of_hosts(lookup: &Lookup<'_>) -> Vec<Vec<AddressPair>> {
-    let experiment = lookup.experiment;
-    let mut known = vec![BTreeSet::new(); experiment.hosts.len()];
-    let mut all = vec![Vec::new(); experiment.hosts.len()];
-    let flows = experiment.flows.iter();
-    for flow in flows.filter(|flow| flow.transport == Transport::Mptcp) {
-        for side in [FlowEnd::From, FlowEnd::To] {
-            if let Some(host) = lookup.host(host_at(flow, side)) {
-                let pairs = pairs(lookup, &flow.paths, side).into_iter();
-                all[host].extend(pairs.filter(|pair| known[host].insert(*pair)));
-            }
-        }
-    }
-    all
-}
-
-/// The ways that a connection of a flow starts on.
-fn ways(lookup: &Lookup<'_>, flow: &Flow, port: u16) -> Vec<FourTuple> {
-    let first = pairs(lookup, &flow.paths[..1], flow.opened_by)[0];
-    let others = match flow.handshake {
-        Handshake::Primary => Vec::new(),
-        Handshake::Race => pairs(lookup, &flow.paths, flow.opened_by),
-    };
-    let alike = |pair: &AddressPair| pair.local.is_ipv4() == first.local.is_ipv4();
-    let mut known = BTreeSet::from([first]);
-    let others = others.into_iter().filter(alike);
-    let others = others.filter(|pair| known.insert(*pair));
-    let ways = [first].into_iter().chain(others);
-    ways.map(|pair| FourTuple {
-        local: SocketAddr::new(pair.local, 0),
-        remote: SocketAddr::new(pair.remote, port),
-    })
-    .collect()
-}
-
-/// By host: its addresses that are down at the start.
-fn addresses_that_are_down(lookup: &Lookup<'_>) -> Vec<BTreeSet<IpAddr>> {
-    let mut down = vec![BTreeSet::new(); lookup.experiment.hosts.len()];
-    let interfaces = lookup.experiment.interfaces.iter();
-    for interface in interfaces.filter(|interface| !interface.up) {
-        if let Some(host) = lookup.host(&interface.node) {
-            down[host].extend(addresses_at(interface));
-        }
-    }
-    down
-}
-
 impl Hosts {
     /// The hosts of an experiment that `check` accepts, with this seed.
     pub(super) fn new(lookup: &Lookup<'_>, seed: u64, registry: &Registry) -> Self {
         let experiment = lookup.experiment;
-        let views = pairs_of_hosts(lookup)
-            .into_iter()
-            .zip(addresses_that_are_down(lookup));
         let interfaces = experiment.interfaces.iter();
         let mut hosts = Self {
             hosts: experiment
                 .hosts
                 .iter()
-                .zip(views)
-                .map(|(host, (pairs, down))| Host::new(host, seed, pairs, down))
+                .zip(network_views(lookup))
+                .map(|(host, network)| Host::new(host, seed, network))
                 .collect(),
             host_of_interface: interfaces
                 .map(|interface| lookup.host(&interface.node))
@@ -343,25 +269,9 @@ impl Hosts {
         experiment: &Experiment,
         action: &Action,
     ) -> Option<usize> {
-        let (id, change) = match action {
-            Action::InterfaceDown { interface } | Action::AddressRemove { interface } => {
-                (interface, Change::Usable(false))
-            }
-            Action::InterfaceUp { interface } | Action::AddressAdd { interface } => {
-                (interface, Change::Usable(true))
-            }
-            Action::SetBackup { interface, on } => (interface, Change::Backup(*on)),
-            _ => return None,
-        };
-        let interface = experiment.interfaces.iter().position(|one| one.id == *id)?;
-        let host = self.host_of_interface[interface]?;
-        let endpoint = &mut self.hosts[host].endpoint;
-        for address in addresses_at(&experiment.interfaces[interface]) {
-            match change {
-                Change::Usable(is_up) => endpoint.handle_address_change(now, address, is_up),
-                Change::Backup(on) => endpoint.set_backup(now, address, on),
-            }
-        }
+        let change = AddressChange::of(experiment, action)?;
+        let host = self.host_of_interface[change.interface]?;
+        change.tell(now, &mut self.hosts[host].endpoint);
         Some(host)
     }
 

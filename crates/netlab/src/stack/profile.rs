@@ -27,7 +27,7 @@ const FIRST_RECEIVE_BUFFER_BYTES: u64 = 64 << 10;
 const MAX_WINDOW_SCALE: u8 = 14;
 
 /// How the connections of a flow are made at one of its ends.
-pub(super) fn profile(
+pub fn profile(
     lookup: &Lookup<'_>,
     flow: &Flow,
     side: FlowEnd,

@@ -1,0 +1,143 @@
+//! What a machine can do in real time where hosts run our own stack, and what an experiment asks for that it cannot.
+
+use netlab::capabilities::{Capabilities, Capability, Missing};
+use netlab::flows::{host_at, stream_end};
+use netlab::registry::Registry;
+use netlab::resolved::{Application, Experiment, Flow, FlowEnd, Handshake, Stack, Transport};
+
+use crate::Kernel;
+use crate::capabilities::check_plans;
+use crate::congestion::RunControls;
+use crate::traffic::StreamEnd;
+
+/// What our stack has and the kernel has not, besides the engine's algorithms.
+const HAS: &[&str] = &[
+    "stack userspace",
+    "handshake race",
+    "one_at_a_time",
+    "behaviour oot",
+];
+
+/// Needs routers that take source routes, which the kernel's do not.
+const SOURCE_ROUTES: &str = "path_manager binder";
+
+/// A machine whose hosts run our own stack or the kernel's, each as it says.
+#[derive(Clone, Debug)]
+pub struct OwnStack(pub Kernel);
+
+impl OwnStack {
+    /// All that a description can ask for. What only our stack has is there; [`Self::check`] says for which flows.
+    pub fn capabilities(&self) -> Vec<Capability> {
+        let registry = Registry::default();
+        let names = registry.names();
+        let mut ours: Vec<_> = names
+            .map(|(kind, name)| format!("{} {name}", kind.field()))
+            .collect();
+        let parameters = registry.parameters().iter();
+        ours.extend(
+            parameters
+                .map(|(kind, algorithm, name)| format!("{} {algorithm} {name}", kind.field())),
+        );
+        ours.extend(HAS.iter().map(|feature| (*feature).to_owned()));
+        ours.retain(|feature| !feature.starts_with(SOURCE_ROUTES));
+        let mut table = self.0.capabilities();
+        table.retain(|one| ours.iter().all(|feature| *feature != one.feature));
+        table.extend(ours.into_iter().map(|feature| Capability {
+            feature: feature.into(),
+            missing_because: None,
+        }));
+        table
+    }
+
+    /// Everything in a valid experiment that cannot be run; empty if all can.
+    pub fn check(&self, experiment: &Experiment) -> Vec<Missing> {
+        let mut missing = Capabilities::new(&self.capabilities()).check(experiment);
+        let of_kernel = Capabilities::new(&self.0.capabilities()).check(&kernel_part(experiment));
+        missing.extend(of_kernel);
+        missing.extend(
+            experiment
+                .flows
+                .iter()
+                .filter_map(|flow| program(experiment, flow)),
+        );
+        missing.extend(
+            experiment
+                .flows
+                .iter()
+                .filter_map(|flow| race(experiment, flow)),
+        );
+        missing.extend(
+            experiment
+                .flows
+                .iter()
+                .filter_map(|flow| object(experiment, flow)),
+        );
+        missing.extend(RunControls::check(&kernel_part(experiment)));
+        missing.extend(check_plans(experiment));
+        let mut known = Vec::new();
+        missing.retain(|one| {
+            let is_new = !known.contains(one);
+            known.extend(is_new.then(|| one.clone()));
+            is_new
+        });
+        missing
+    }
+}
+
+fn is_ours(experiment: &Experiment, host: &str) -> bool {
+    let mut hosts = experiment.hosts.iter();
+    hosts.any(|one| one.id == host && one.stack == Stack::Userspace)
+}
+
+/// The hosts with the kernel's stack, and the flows whose data they send.
+pub(crate) fn kernel_part(experiment: &Experiment) -> Experiment {
+    let mut part = experiment.clone();
+    part.hosts.retain(|host| host.stack != Stack::Userspace);
+    part.flows
+        .retain(|flow| senders(flow).any(|host| !is_ours(experiment, host)));
+    part
+}
+
+/// Who sends the data of a flow.
+fn senders(flow: &Flow) -> impl Iterator<Item = &str> {
+    let sides = [FlowEnd::From, FlowEnd::To].into_iter();
+    let senders = sides.filter(|side| stream_end(&flow.app, *side) == StreamEnd::Sender);
+    senders.map(|side| host_at(flow, side))
+}
+
+/// Programs use the kernel's sockets.
+fn program(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
+    let is_program = matches!(
+        flow.app,
+        Application::Iperf3 { .. } | Application::Command { .. }
+    );
+    let ends = [&flow.from, &flow.to];
+    let host = ends.into_iter().find(|host| is_ours(experiment, host))?;
+    (is_program && flow.transport != Transport::Udp).then(|| Missing {
+        feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),
+        why: format!(
+            "a program uses the kernel's sockets, and TCP of host {host} is our own stack's: give the host stack: kernel"
+        ),
+    })
+}
+
+/// Our stack runs no eBPF.
+fn object(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
+    let own = flow.cc.first().filter(|control| control.is_users())?;
+    let host = senders(flow).find(|host| is_ours(experiment, host))?;
+    Some(Missing {
+        feature: format!("flows.{}.cc: {}", flow.id, own.name),
+        why: format!(
+            "an eBPF object is for the kernel, and TCP of host {host} is our own stack's: give the host stack: kernel"
+        ),
+    })
+}
+
+fn race(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
+    let opener = host_at(flow, flow.opened_by);
+    let is_race = flow.transport == Transport::Mptcp && flow.handshake == Handshake::Race;
+    (is_race && !is_ours(experiment, opener)).then(|| Missing {
+        feature: format!("flows.{}.handshake: race", flow.id),
+        why: format!("host {opener} opens it with the kernel's stack, which starts from one address: give the host stack: userspace"),
+    })
+}

@@ -1,0 +1,106 @@
+//! A connection of the engine as applications see it.
+
+use std::io::{self, ErrorKind, IoSlice};
+
+use mptcp::connection::Connection;
+use mptcp::payload::Payload;
+use mptcp::subflow::CloseReason;
+use netlab::stack::why_closed;
+
+use crate::traffic::ByteStream;
+
+/// What has passed between an application and its connection.
+#[derive(Debug)]
+pub(super) struct Progress {
+    pub(super) sent_bytes: u64,
+    pub(super) received_bytes: u64,
+    /// What was taken from the connection and is not yet read.
+    unread: Payload,
+    pub(super) peer_has_ended: bool,
+    pub(super) closed: Option<CloseReason>,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self {
+            sent_bytes: 0,
+            received_bytes: 0,
+            unread: Payload::EMPTY,
+            peer_has_ended: false,
+            closed: None,
+        }
+    }
+}
+
+impl Progress {
+    /// Whether reading would bring something, be it the end.
+    pub(super) fn is_readable(&self, connection: &Connection) -> bool {
+        let has_data = !self.unread.is_empty() || connection.unread_bytes() > 0;
+        has_data || self.peer_has_ended || self.closed.is_some()
+    }
+
+    fn broken(&self) -> Option<io::Error> {
+        let reason = self
+            .closed
+            .filter(|reason| *reason != CloseReason::Finished)?;
+        Some(io::Error::other(why_closed(reason)))
+    }
+}
+
+/// A connection, while its application has its turn.
+pub(super) struct EngineStream<'a> {
+    pub(super) connection: &'a mut Connection,
+    pub(super) progress: &'a mut Progress,
+}
+
+impl ByteStream for EngineStream<'_> {
+    fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        if let Some(broken) = self.progress.broken() {
+            return Err(broken);
+        }
+        let room = usize::try_from(self.connection.send_capacity()).unwrap_or(usize::MAX);
+        let mut bytes =
+            Vec::with_capacity(parts.iter().map(|part| part.len()).sum::<usize>().min(room));
+        for part in parts {
+            let left = room - bytes.len();
+            bytes.extend_from_slice(&part[..part.len().min(left)]);
+        }
+        if bytes.is_empty() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let taken = self.connection.send(&Payload::literal(bytes));
+        self.progress.sent_bytes += u64::from(taken);
+        Ok(taken as usize)
+    }
+
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Progress { unread, .. } = &mut self.progress;
+        let mut filled = 0;
+        while filled < buffer.len() {
+            if unread.is_empty() {
+                match self.connection.recv() {
+                    Some(next) => *unread = next,
+                    None => break,
+                }
+            }
+            let count = unread.len().min((buffer.len() - filled) as u32);
+            unread.slice(0..count).for_each_chunk(|chunk| {
+                buffer[filled..filled + chunk.len()].copy_from_slice(chunk);
+                filled += chunk.len();
+            });
+            unread.cut_front(count);
+        }
+        self.progress.received_bytes += filled as u64;
+        match (filled, self.progress.broken()) {
+            (0, Some(broken)) => Err(broken),
+            (0, None) if self.progress.peer_has_ended || self.progress.closed.is_some() => Ok(0),
+            (0, None) => Err(ErrorKind::WouldBlock.into()),
+            (filled, _) => Ok(filled),
+        }
+    }
+
+    fn shut_down(&mut self) -> io::Result<()> {
+        self.connection.close();
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! Connections that others open: listeners, handshakes that are kept or not, and those that wait to be taken.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::syn_cookies::{self, Choice, SynCookies};
+use super::{ConnectionId, Endpoint, Profile};
+use crate::connection::{Connection, keys};
+use crate::pm::{FourTuple, Role};
+use crate::seq::SeqNr;
+use crate::time::Nanos;
+use crate::wire::{Flags, Packet, Segment};
+
+/// A port at which connections are taken.
+pub(super) struct Listener {
+    profile: Profile,
+    pub(super) half_open: BTreeSet<ConnectionId>,
+    /// Until then a third packet may come of a handshake that was not kept.
+    cookies_until: Nanos,
+    pub(super) ready: VecDeque<ConnectionId>,
+}
+
+impl Listener {
+    /// Whether so many connections wait to be taken that no more may come.
+    fn is_full(&self) -> bool {
+        self.ready.len() >= self.profile.config.backlog
+    }
+}
+
+impl Endpoint {
+    /// Takes connections at that port on all addresses. Of one that listens already only the profile is replaced: the
+    /// connections that wait for [`Endpoint::accept`] stay.
+    pub fn listen(&mut self, port: u16, profile: Profile) {
+        if let Some(listener) = self.listeners.get_mut(&port) {
+            listener.profile = profile;
+            return;
+        }
+        let listener = Listener {
+            profile,
+            half_open: BTreeSet::new(),
+            cookies_until: 0,
+            ready: VecDeque::new(),
+        };
+        self.listeners.insert(port, listener);
+    }
+
+    /// The next connection that is established at that port.
+    pub fn accept(&mut self, port: u16) -> Option<ConnectionId> {
+        let id = self.listeners.get_mut(&port)?.ready.pop_front()?;
+        self.connections.get_mut(&id)?.accepted_at = None;
+        Some(id)
+    }
+
+    /// A SYN to a port that is listened to.
+    pub(super) fn open_passively(&mut self, now: Nanos, four: FourTuple, syn: &Segment) {
+        let port = four.local.port();
+        let listener = &self.listeners[&port];
+        // A SYN comes again: nobody is lost by this.
+        if listener.is_full() {
+            return;
+        }
+        if listener.half_open.len() >= listener.profile.config.max_half_open {
+            self.answer_by_cookie(now, four, syn);
+            return;
+        }
+        let choice = Choice {
+            key: self.free_key(),
+            iss: SeqNr(self.rng.next_u32()),
+        };
+        let connection = self.answer(now, four, syn, choice);
+        self.add_half_open(connection, four);
+    }
+
+    fn add_half_open(&mut self, connection: Connection, four: FourTuple) -> ConnectionId {
+        let port = four.local.port();
+        let id = self.add(connection, four, Some(port));
+        if let Some(listener) = self.listeners.get_mut(&port) {
+            listener.half_open.insert(id);
+        }
+        id
+    }
+
+    /// A connection that answers a SYN, by the profile of the listener that it is for.
+    fn answer(&self, now: Nanos, four: FourTuple, syn: &Segment, choice: Choice) -> Connection {
+        let seen = self.seen_by(Role::Acceptor, four);
+        let profile = &self.listeners[&four.local.port()].profile;
+        let (config, algorithms) = (profile.config.clone(), (profile.algorithms)(&seen));
+        Connection::accept(now, config, algorithms, four, syn, choice.key, choice.iss)
+    }
+
+    /// Sends the SYN/ACK of a connection that is not kept.
+    fn answer_by_cookie(&mut self, now: Nanos, four: FourTuple, syn: &Segment) {
+        let Some(listener) = self.listeners.get_mut(&four.local.port()) else {
+            return;
+        };
+        listener.cookies_until = now + syn_cookies::LIFETIME;
+        let has_timestamps = listener.profile.config.subflow.timestamps;
+        let syn = syn_cookies::memorable(syn, has_timestamps);
+        let cookies = self
+            .syn_cookies
+            .get_or_insert_with(|| SynCookies::new(self.rng.as_mut()));
+        let choice = cookies.choose(now, four, &syn);
+        let mut connection = self.answer(now, four, &syn, choice);
+        if let Some(mut packet) = connection.poll_transmit(now) {
+            if let Some(ours) = &mut packet.segment.options.timestamps {
+                ours.value = syn_cookies::timestamp(ours.value, &syn);
+            }
+            self.replies.push_back(packet);
+        }
+    }
+
+    /// Makes the connection of a third packet whose SYN was answered by a cookie; false if it was not. With a full queue it is
+    /// dropped: the first data make up for it.
+    pub(super) fn resume_handshake(
+        &mut self,
+        now: Nanos,
+        four: FourTuple,
+        packet: &Packet,
+    ) -> bool {
+        let segment = &packet.segment;
+        let port = four.local.port();
+        let listener = self.listeners.get(&port);
+        let is_awaited = listener.is_some_and(|listener| now <= listener.cookies_until);
+        let continues = segment.flags.contains(Flags::ACK)
+            && !segment.flags.contains(Flags::SYN)
+            && !segment.flags.contains(Flags::RST);
+        let Some(cookies) = self
+            .syn_cookies
+            .as_ref()
+            .filter(|_| is_awaited && continues)
+        else {
+            return false;
+        };
+        let recalled = cookies.recall(now, four, segment);
+        let is_free =
+            |(_, choice): &(Segment, Choice)| !self.by_token.contains_key(&keys::token(choice.key));
+        let Some((syn, choice)) = recalled.filter(is_free) else {
+            return false;
+        };
+        if self.listeners[&port].is_full() {
+            return true;
+        }
+        let mut connection = self.answer(now, four, &syn, choice);
+        connection.assume_answered(now);
+        let id = self.add_half_open(connection, four);
+        self.with(id, |connection, _| connection.handle_packet(now, packet));
+        true
+    }
+}

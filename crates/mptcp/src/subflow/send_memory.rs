@@ -1,0 +1,64 @@
+//! How much a subflow holds to be sent: the memory that Linux grants for a congestion window (`tcp_sndbuf_expand`).
+
+use super::Config;
+use crate::cc::Window;
+
+/// Headers of Linux in front of a segment, and its record of the pages behind it (`MAX_TCP_HEADER`, `skb_shared_info`).
+const HEADROOM_BYTES: u32 = 256 + 320;
+
+/// The record of a segment itself (`sk_buff`).
+const RECORD_BYTES: u32 = 256;
+
+/// Windows for which there is memory: one under way, and one that waits.
+const WINDOWS: f64 = 2.0;
+
+/// A smaller window gets as much as one of so many segments (`TCP_INIT_CWND`).
+const LEAST_SEGMENTS: f64 = 10.0;
+
+/// What is granted, in bytes; it never shrinks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SendMemory {
+    bytes: u32,
+    max_bytes: u32,
+}
+
+impl SendMemory {
+    pub fn new(config: &Config) -> Self {
+        let first = granted_bytes(LEAST_SEGMENTS, u32::from(config.mss_bytes));
+        Self {
+            bytes: first.min(config.send_buffer_bytes),
+            max_bytes: config.send_buffer_bytes,
+        }
+    }
+
+    pub fn bytes(self) -> u32 {
+        self.bytes
+    }
+
+    /// Grants what is right for a window.
+    pub fn grow(&mut self, window: &Window) {
+        let wanted = granted_bytes(window.cwnd_packets(), window.mss_bytes);
+        self.bytes = self.bytes.max(wanted.min(self.max_bytes));
+    }
+}
+
+/// Memory for a congestion window of so many full-sized segments: 2304 bytes for each on an Ethernet, twice. Payload takes up
+/// little more of it than its length, so the data of three windows fit.
+fn granted_bytes(cwnd_packets: f64, mss_bytes: u32) -> u32 {
+    let per_segment = (mss_bytes + HEADROOM_BYTES).next_power_of_two() + RECORD_BYTES;
+    (WINDOWS * cwnd_packets.max(LEAST_SEGMENTS) * f64::from(per_segment)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_a_socket_of_linux_tells() {
+        // SO_SNDBUF of a new connection with reno or cubic on 6.18, at an MTU of 1500 and of 9000 bytes.
+        assert_eq!(granted_bytes(10.0, 1448), 46_080);
+        assert_eq!(granted_bytes(10.0, 8948), 332_800);
+        assert_eq!(granted_bytes(2.0, 1448), 46_080);
+        assert_eq!(granted_bytes(20.0, 1448), 92_160);
+    }
+}

@@ -1,0 +1,154 @@
+//! What an experiment asks of the protocol engine of its hosts, in the engine's words: for whoever runs it, in virtual or real time.
+
+mod profile;
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use mptcp::endpoint::{Endpoint, NetworkView};
+use mptcp::pm::{AddressPair, FourTuple};
+use mptcp::subflow::CloseReason;
+
+use crate::flows::{addresses_at, host_at, pairs};
+use crate::lookup::Lookup;
+use crate::resolved::{Action, Experiment, Flow, FlowEnd, Handshake, Transport};
+use crate::time::Nanos;
+
+pub use profile::profile;
+
+/// By host: what the network offers it at the start.
+pub fn network_views(lookup: &Lookup<'_>) -> Vec<NetworkView> {
+    let hosts = lookup.experiment.hosts.iter();
+    let views = pairs_of_hosts(lookup)
+        .into_iter()
+        .zip(addresses_that_are_down(lookup));
+    hosts
+        .zip(views)
+        .map(|(host, (pairs, down))| NetworkView {
+            pairs,
+            down,
+            backup: BTreeSet::new(),
+            change_delay: host.behaviour().path_manager_delay_ns,
+        })
+        .collect()
+}
+
+/// By host: all pairs of addresses that its flows route, in the order of the flows.
+fn pairs_of_hosts(lookup: &Lookup<'_>) -> Vec<Vec<AddressPair>> {
+    let experiment = lookup.experiment;
+    let mut known = vec![BTreeSet::new(); experiment.hosts.len()];
+    let mut all = vec![Vec::new(); experiment.hosts.len()];
+    let flows = experiment.flows.iter();
+    for flow in flows.filter(|flow| flow.transport == Transport::Mptcp) {
+        for side in [FlowEnd::From, FlowEnd::To] {
+            if let Some(host) = lookup.host(host_at(flow, side)) {
+                let pairs = pairs(lookup, &flow.paths, side).into_iter();
+                all[host].extend(pairs.filter(|pair| known[host].insert(*pair)));
+            }
+        }
+    }
+    all
+}
+
+/// By host: its addresses that are down at the start.
+fn addresses_that_are_down(lookup: &Lookup<'_>) -> Vec<BTreeSet<IpAddr>> {
+    let mut down = vec![BTreeSet::new(); lookup.experiment.hosts.len()];
+    let interfaces = lookup.experiment.interfaces.iter();
+    for interface in interfaces.filter(|interface| !interface.up) {
+        if let Some(host) = lookup.host(&interface.node) {
+            down[host].extend(addresses_at(interface));
+        }
+    }
+    down
+}
+
+/// The ways that a connection of a flow starts on, the primary one first. Local ports are not chosen yet.
+pub fn ways(lookup: &Lookup<'_>, flow: &Flow, port: u16) -> Vec<FourTuple> {
+    let first = pairs(lookup, &flow.paths[..1], flow.opened_by)[0];
+    let others = match flow.handshake {
+        Handshake::Primary => Vec::new(),
+        Handshake::Race => pairs(lookup, &flow.paths, flow.opened_by),
+    };
+    let alike = |pair: &AddressPair| pair.local.is_ipv4() == first.local.is_ipv4();
+    let mut known = BTreeSet::from([first]);
+    let others = others.into_iter().filter(alike);
+    let others = others.filter(|pair| known.insert(*pair));
+    let ways = [first].into_iter().chain(others);
+    ways.map(|pair| FourTuple {
+        local: SocketAddr::new(pair.local, 0),
+        remote: SocketAddr::new(pair.remote, port),
+    })
+    .collect()
+}
+
+/// What an action does to the addresses of a host.
+#[derive(Clone, Debug)]
+pub struct AddressChange {
+    /// Place of the interface that has them among the experiment's.
+    pub interface: usize,
+    addresses: Vec<IpAddr>,
+    kind: Change,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Usable(bool),
+    Backup(bool),
+}
+
+impl AddressChange {
+    /// That of an action; `None` if it concerns no addresses.
+    pub fn of(experiment: &Experiment, action: &Action) -> Option<Self> {
+        let (id, kind) = match action {
+            Action::InterfaceDown { interface } | Action::AddressRemove { interface } => {
+                (interface, Change::Usable(false))
+            }
+            Action::InterfaceUp { interface } | Action::AddressAdd { interface } => {
+                (interface, Change::Usable(true))
+            }
+            Action::SetBackup { interface, on } => (interface, Change::Backup(*on)),
+            _ => return None,
+        };
+        let interfaces = &experiment.interfaces;
+        let interface = interfaces.iter().position(|one| one.id == *id)?;
+        Some(Self {
+            interface,
+            addresses: addresses_at(&interfaces[interface]),
+            kind,
+        })
+    }
+
+    /// The addresses.
+    pub fn addresses(&self) -> &[IpAddr] {
+        &self.addresses
+    }
+
+    /// Whether they can be used from now on; `None` if that stays as it is.
+    pub fn is_usable(&self) -> Option<bool> {
+        match self.kind {
+            Change::Usable(is_usable) => Some(is_usable),
+            Change::Backup(_) => None,
+        }
+    }
+
+    /// Tells the engine of the host.
+    pub fn tell(&self, now: Nanos, endpoint: &mut Endpoint) {
+        for &address in &self.addresses {
+            match self.kind {
+                Change::Usable(is_up) => endpoint.handle_address_change(now, address, is_up),
+                Change::Backup(on) => endpoint.set_backup(now, address, on),
+            }
+        }
+    }
+}
+
+/// Why a connection ended, for people.
+pub fn why_closed(reason: CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Finished => "the connection was closed",
+        CloseReason::Reset => "the connection was reset by the other side",
+        CloseReason::Refused => "the connection was refused",
+        CloseReason::TimedOut => "the other side did not answer any more",
+        CloseReason::Aborted => "the connection was given up",
+    }
+}

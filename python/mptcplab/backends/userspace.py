@@ -1,0 +1,45 @@
+"""Our own stack in real time: the kernel's back-end, where the TCP of some hosts is the protocol engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mptcplab.backends.kernel import Kernel, KernelRun
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+class Userspace(Kernel):
+    """Runs our stack in hosts that ask for it, and in those that send MPTCP and leave the choice to the back-end."""
+
+    name = "userspace"
+    has_own_stack = True
+
+    def check(self, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
+        return super().check(with_stacks(experiment))
+
+    def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> KernelRun:
+        return super().start(with_stacks(experiment), seed, directory)
+
+
+def with_stacks(experiment: Mapping[str, Any]) -> dict[str, Any]:
+    """The experiment with a stack for hosts that leave it to the back-end: ours if they send MPTCP, else the kernel's."""
+    senders = {_sender(flow) for flow in experiment["flows"] if flow["transport"] == "mptcp"}
+
+    def stack_of(host: Mapping[str, Any]) -> str:
+        if host["stack"] != "backend":
+            return str(host["stack"])
+        return "userspace" if host["mptcp"] and host["id"] in senders else "kernel"
+
+    return {**experiment, "hosts": [{**host, "stack": stack_of(host)} for host in experiment["hosts"]]}
+
+
+def _sender(flow: Mapping[str, Any]) -> str:
+    """The host that sends a flow's data; those of requests and responses are the responses."""
+    return str(flow["to" if flow["app"]["kind"] == "request_response" else "from"])
+
+
+BACKEND = Userspace()
+ON_ANY_MACHINE = Userspace(on_any_machine=True)

@@ -1,0 +1,192 @@
+"""Our own stack on a real network: against the kernel at either end, and against itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import is_refused, mptcplab
+from measured import TWO_LINKS, Measured, measured
+from mptcplab import load
+from mptcplab.backends import backend
+
+pytestmark = pytest.mark.kernel
+
+#: Which hosts have our stack.
+ENDS = {"client": ["client"], "server": ["server"], "both": ["client", "server"]}
+SIZE = 20_000_000
+#: What the kernel's MPTCP counts when something was not as it should be.
+TROUBLE = ["MPTcpExtDataCsumErr", "MPTcpExtMPFailRx", "MPTcpExtMPRstRx", "MPTcpExtMPFastcloseRx"]
+
+
+def two_links(ours: list[str], described: str) -> str:
+    """Two links of 40 and 20 Mbit/s between hosts of which some have our stack."""
+    stacks = {host: "userspace" if host in ours else "kernel" for host in ("client", "server")}
+    hosts = ", ".join(f"{host}: {{stack: {stack}}}" for host, stack in stacks.items())
+    text = TWO_LINKS.replace("{client: {}, server: {}}", f"{{{hosts}}}")
+    return text.replace("8mbit", "40mbit").replace("4mbit", "20mbit") + described
+
+
+def run_well(text: str, folder: Path) -> Measured:
+    """A run in which no flow fails, falls back or is not delivered as it was sent."""
+    run = measured(text, folder, on="userspace")
+    assert run.record["result"]["flows"]
+    for flow in run.record["result"]["flows"]:
+        assert (flow["error"], flow["fallback"]) == (None, None), flow
+    return run
+
+
+def kernel_counters(run: Measured) -> dict[str, int]:
+    """What the hosts with the kernel's stack have counted, together."""
+    counters: dict[str, int] = {}
+    for host in run.record["result"]["hosts"]:
+        for name, value in host["counters"].items():
+            counters[name] = counters.get(name, 0) + value
+    return counters
+
+
+@pytest.mark.parametrize("ours", ENDS)
+def test_streams_both_ways_at_once_arrive_byte_by_byte(ours: str, tmp_path: Path) -> None:
+    flows = f"""
+flows:
+  up: {{from: client, to: server, transport: mptcp, app: {{bulk: {{bytes: {SIZE}}}}}, path_manager: full_mesh}}
+  down: {{from: server, to: client, transport: mptcp, opened_by: to, app: {{bulk: {{bytes: {SIZE}}}}}, path_manager: full_mesh}}
+measure: {{units: 16kB}}
+duration: 20s
+"""
+    run = run_well(two_links(ENDS[ours], flows), tmp_path)
+    for flow in ("up", "down"):
+        assert run.flow(flow)["bytes"] == SIZE
+        assert list(run.data.units.of(flow).unit) == list(range(SIZE // 16_000))
+        subflows = run.subflows(flow)
+        assert {subflow["link"] for subflow in subflows} == {"one", "two"}
+        # Nothing that arrived is unaccounted for; what was sent twice may have arrived twice.
+        assert SIZE <= sum(subflow["bytes"] for subflow in subflows) < 1.2 * SIZE
+    counters = kernel_counters(run)
+    assert [name for name in TROUBLE if counters.get(name)] == []
+    if ours != "both":
+        assert counters["MPTcpExtMPCapableSYNTX" if ours == "server" else "MPTcpExtMPCapableSYNRX"] == 2
+        assert counters["MPTcpExtMPJoinSynTx" if ours == "server" else "MPTcpExtMPJoinSynRx"] == 2
+
+
+@pytest.mark.parametrize("ours", ["client", "server"])
+def test_over_ipv6(ours: str, tmp_path: Path) -> None:
+    flows = "flows: {up: {from: client, to: server, transport: mptcp, app: {bulk: {bytes: 500kB}}, path_manager: full_mesh}}\n"
+    description = tmp_path / "v6.yaml"
+    description.write_text(two_links(ENDS[ours], flows + "duration: 10s\n"))
+    [member] = load(description)
+    resolved = member.resolve().data
+    for interface in resolved["interfaces"]:
+        interface["ipv4"] = None
+    running = backend("userspace").start(resolved, 1, tmp_path)
+    for _ in running.samples():
+        pass
+    [flow] = running.result()["flows"]
+    assert (flow["error"], flow["fallback"], flow["bytes"]) == (None, None, 500_000)
+    assert len(flow["subflows"]) == 2
+    assert all(subflow["local"].startswith("[fd00:") for subflow in flow["subflows"])
+
+
+@pytest.mark.parametrize("ours", ENDS)
+def test_every_application_runs(ours: str, tmp_path: Path) -> None:
+    flows = """
+flows:
+  ask: {from: client, to: server, transport: mptcp, app: {request_response: {request: 100, response: 5kB, count: 20}}}
+  short: {from: client, to: server, transport: mptcp, app: {short_flows: {bytes: 20kB, every: 100ms}}}
+  stream: {from: server, to: client, transport: mptcp, opened_by: to, app: {streaming: {bitrate: 1mbit, startup: 100ms}}}
+  voice: {from: client, to: server, transport: mptcp, app: {cbr: {rate: 64kbit, size: 160, duration: 2s}}}
+  ping: {from: client, to: server, transport: mptcp, app: {probe: {every: 50ms, size: 64, duration: 2s}}}
+  old: {from: client, to: server, transport: tcp, app: {bulk: {bytes: 300kB}}}
+  call: {from: client, to: server, transport: udp, app: {cbr: {rate: 100kbit, size: 500, duration: 2s}}}
+measure: {units: 4kB, probe: {rtt: 100ms}}
+duration: 6s
+"""
+    run = run_well(two_links(ENDS[ours], flows), tmp_path)
+    assert run.flow("ask")["bytes"] == 100_000
+    assert len(run.data.units.of("short")) >= 15
+    assert run.flow("short")["bytes"] >= 300_000
+    assert run.flow("stream")["bytes"] > 200_000
+    assert run.flow("voice")["bytes"] == 16_000
+    assert run.flow("old")["bytes"] == 300_000
+    assert run.flow("call")["bytes"] == 25_000
+    rtts = run.data.samples.series("probes.ping", "rtt_s")
+    assert rtts is not None
+    assert len(rtts.values) == 40
+    assert rtts.values.min() >= 0.02
+
+
+def test_a_scheduler_that_the_kernel_has_not_takes_the_subflows_in_turn(tmp_path: Path) -> None:
+    text = two_links(
+        ["client"],
+        "flows: {up: {from: client, to: server, transport: mptcp, app: bulk, cc: lia, scheduler: round_robin, path_manager: full_mesh}}\n"
+        "duration: 4s\n",
+    ).replace("20mbit", "40mbit")
+    run = run_well(text, tmp_path)
+    one, two = (subflow["bytes"] for subflow in run.subflows("up"))
+    assert 0.4 < one / (one + two) < 0.6
+    cwnd = run.data.samples.series("flows.up.subflows.1", "cwnd_bytes")
+    assert cwnd is not None
+    assert cwnd.values.max() > 20_000
+
+
+def test_loss_and_an_interface_that_goes_and_returns(tmp_path: Path) -> None:
+    events = """
+flows: {up: {from: client, to: server, transport: mptcp, app: {bulk: {bytes: 12MB}}, path_manager: full_mesh}}
+events:
+  - {id: cut, at: 500ms, down: client.eth1}
+  - {id: back, at: 1500ms, up: client.eth1}
+measure: {every: 50ms, captures: [client.eth1]}
+duration: 20s
+"""
+    text = two_links(["client"], events).replace("queue: 50p", "queue: 50p, loss: 1%")
+    run = run_well(text, tmp_path)
+    assert run.flow("up")["bytes"] == 12_000_000
+    assert [subflow["link"] for subflow in run.subflows("up")].count("one") == 2
+    assert run.bytes_between("interfaces.client.eth1", 0.6, 1.4, "sent_packets") == 0
+    assert run.bytes_between("interfaces.client.eth1", 2.0, 2.5, "sent_packets") > 0
+    assert [event["time_ns"] >= 500_000_000 for event in run.path_events("address_down")] == [True, True]
+    assert len(run.path_events("subflow_established")) >= 2
+    capture = next(run.bundle.path.rglob("client.eth1.pcapng"))
+    assert capture.stat().st_size > 100_000
+
+
+@pytest.mark.parametrize("ours", ["client", "server"])
+def test_across_a_switch_and_a_router(ours: str, tmp_path: Path) -> None:
+    stacks = {host: "userspace" if host == ours else "kernel" for host in ("client", "server")}
+    text = f"""
+name: switched
+hosts: {{client: {{stack: {stacks["client"]}}}, server: {{stack: {stacks["server"]}}}}}
+nodes: {{office: {{kind: switch}}, gateway: {{kind: router}}}}
+links:
+  desk: {{between: [client.eth0, office.p1], rate: 50mbit}}
+  trunk: {{between: [office.p2, gateway.p1], rate: 50mbit, delay: 1ms}}
+  uplink: {{between: [gateway.p2, server.eth0], rate: 20mbit, delay: 5ms}}
+flows: {{up: {{from: client, to: server, transport: mptcp, app: {{bulk: {{bytes: 1MB}}}}}}}}
+duration: 10s
+"""
+    assert run_well(text, tmp_path).flow("up")["bytes"] == 1_000_000
+
+
+def test_without_a_word_the_sender_of_mptcp_has_our_stack(tmp_path: Path) -> None:
+    text = TWO_LINKS + (
+        "flows: {up: {from: client, to: server, transport: mptcp, app: {bulk: {bytes: 100kB}}, scheduler: redundant}}\nduration: 5s\n"
+    )
+    run = run_well(text, tmp_path)
+    hosts = {host["id"]: host for host in run.record["result"]["hosts"]}
+    assert hosts["client"]["settings"]["stack"] == "userspace"
+    assert hosts["server"]["settings"]["stack"] == "kernel"
+    assert hosts["server"]["counters"]["MPTcpExtMPCapableSYNRX"] == 1
+
+
+@pytest.mark.parametrize(
+    ("flow", "told"),
+    [
+        ("{from: client, to: server, transport: tcp, app: {command: [sleep, '1']}}", "stack: kernel"),
+        ("{from: server, to: client, transport: mptcp, app: bulk, scheduler: min_rtt}", "only packet scheduler"),
+        ("{from: server, to: client, transport: mptcp, app: bulk, handshake: race}", "starts from one address"),
+    ],
+)
+def test_what_the_kernels_end_cannot_do_is_refused(flow: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "wrong.yaml").write_text(two_links(["client"], f"flows: {{load: {flow}}}\nduration: 1s\n"))
+    ended = mptcplab("run", "wrong.yaml", "--on", "userspace", cwd=tmp_path)
+    assert is_refused(ended, 3, told)
