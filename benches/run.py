@@ -533,21 +533,11 @@ def _goodputs_mbps(on: str, client: str, server: str) -> dict[str, float]:
 
 
 def cc_cost() -> dict[str, Figure]:
-    """An acknowledgment in the coupled congestion controls on the kernel (root), by its own statistics.
-
-    They read the clock twice for each call; the peer is the least that any hook of the same run took.
-    """
+    """An acknowledgment in the coupled congestion controls on the kernel (root), by its own statistics, which cost too."""
     found = {}
     for control in ("lia", "olia", "balia", "wvegas", "ewtcp", "semicoupled"):
-        counted = _hooks_of_a_run(control)
-        each = {name: time_ns / times for name, (time_ns, times) in counted.items() if times}
-        found[f"cc-cost-{control}"] = {
-            "value": each["cong_avoid"],
-            "unit": "ns/ack",
-            "limit": 120,
-            "peer": "cheapest hook",
-            "peer_value": min(each.values()),
-        }
+        time_ns, times = _hooks_of_a_run(control)["cong_avoid"]
+        found[f"cc-cost-{control}"] = _alone(time_ns / times, "ns/ack", 120)
     return found
 
 
