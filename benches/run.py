@@ -533,7 +533,7 @@ def _goodputs_mbps(on: str, client: str, server: str) -> dict[str, float]:
 
 
 def cc_cost() -> dict[str, Figure]:
-    """An acknowledgment in the coupled congestion controls on the kernel (root), by its own statistics, which cost too."""
+    """An acknowledgment in the coupled controls on the kernel (root), by its own statistics, which cost too."""
     found = {}
     for control in ("lia", "olia", "balia", "wvegas", "ewtcp", "semicoupled"):
         time_ns, times = _hooks_of_a_run(control)["cong_avoid"]
