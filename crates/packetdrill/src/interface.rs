@@ -384,7 +384,7 @@ unsafe extern "C" fn recvmsg(
     message.msg_controllen = 0;
     message.msg_flags = 0;
     count(unsafe {
-        let to = pieces(message.msg_iov, message.msg_iovlen as usize);
+        let to = pieces(message.msg_iov, message.msg_iovlen);
         read_to(userdata, fd, to, flags)
     })
 }
@@ -441,7 +441,7 @@ unsafe extern "C" fn sendmsg(
         return failed(EINVAL) as ssize_t;
     }
     count(unsafe {
-        let from = pieces(message.msg_iov, message.msg_iovlen as usize);
+        let from = pieces(message.msg_iov, message.msg_iovlen);
         write_from(userdata, fd, from, flags)
     })
 }
