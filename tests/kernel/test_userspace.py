@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from command_line import is_refused, mptcplab
-from measured import TWO_LINKS, Measured, measured
-from mptcplab import load
+from measured import TWO_LINKS, Measured, measured, measured_member
+from mptcplab import load, run
 from mptcplab.backends import backend
+from mptcplab.catalogue import find
 
 pytestmark = pytest.mark.kernel
 
@@ -67,6 +68,15 @@ duration: 20s
     if ours != "both":
         assert counters["MPTcpExtMPCapableSYNTX" if ours == "server" else "MPTcpExtMPCapableSYNRX"] == 2
         assert counters["MPTcpExtMPJoinSynTx" if ours == "server" else "MPTcpExtMPJoinSynRx"] == 2
+
+
+@pytest.mark.parametrize("ours", ENDS)
+def test_with_checksums_that_only_one_side_asks_for(ours: str, tmp_path: Path) -> None:
+    flows = "flows: {up: {from: client, to: server, transport: mptcp, app: {bulk: {bytes: 2MB}}, path_manager: full_mesh}}\n"
+    text = two_links(ENDS[ours], flows + "duration: 10s\n").replace("server: {", "server: {checksum: true, ")
+    run = run_well(text, tmp_path)
+    assert run.flow("up")["bytes"] == 2_000_000
+    assert kernel_counters(run).get("MPTcpExtDataCsumErr", 0) == 0
 
 
 @pytest.mark.parametrize("ours", ["client", "server"])
@@ -151,6 +161,29 @@ duration: 20s
 
 
 @pytest.mark.parametrize("ours", ["client", "server"])
+def test_the_kernel_hears_of_priorities_and_removed_addresses(ours: str, tmp_path: Path) -> None:
+    other = "server" if ours == "client" else "client"
+    events = f"""
+flows:
+  load: {{from: {ours}, to: {other}, transport: mptcp, app: {{bulk: {{duration: 4s}}}}, path_manager: full_mesh}}
+events:
+  - {{at: 1s, backup: {ours}.eth2, on: true}}
+  - {{id: gone, at: 2s, remove_address: {ours}.eth1}}
+measure: {{every: 50ms}}
+duration: 10s
+"""
+    run = run_well(two_links([ours], events), tmp_path)
+    counters = kernel_counters(run)
+    assert counters["MPTcpExtMPPrioRx"] >= 1
+    assert counters["MPTcpExtRmAddr"] >= 1
+    first, second = run.subflows("load")
+    assert (first["link"], second["link"]) == ("one", "two")
+    assert run.bytes_between("flows.load.subflows.1", 1.3, 1.9, "bytes_sent") < 100_000
+    assert run.bytes_between("flows.load.subflows.1", 2.5, 3.9, "bytes_sent") > 1_000_000
+    assert first["closed_ns"] is not None
+
+
+@pytest.mark.parametrize("ours", ["client", "server"])
 def test_across_a_switch_and_a_router(ours: str, tmp_path: Path) -> None:
     stacks = {host: "userspace" if host == ours else "kernel" for host in ("client", "server")}
     text = f"""
@@ -165,6 +198,12 @@ flows: {{up: {{from: client, to: server, transport: mptcp, app: {{bulk: {{bytes:
 duration: 10s
 """
     assert run_well(text, tmp_path).flow("up")["bytes"] == 1_000_000
+
+
+def test_a_host_that_has_nothing_to_do_ends_with_the_run(tmp_path: Path) -> None:
+    flows = "flows: {call: {from: client, to: server, transport: udp, app: {cbr: {rate: 100kbit, size: 500}}}}\nduration: 1s\n"
+    (tmp_path / "idle.yaml").write_text(two_links(ENDS["both"], flows))
+    assert mptcplab("run", "idle.yaml", "--on", "userspace", cwd=tmp_path).status == 0
 
 
 def test_without_a_word_the_sender_of_mptcp_has_our_stack(tmp_path: Path) -> None:
@@ -190,3 +229,32 @@ def test_what_the_kernels_end_cannot_do_is_refused(flow: str, told: str, tmp_pat
     (tmp_path / "wrong.yaml").write_text(two_links(["client"], f"flows: {{load: {flow}}}\nduration: 1s\n"))
     ended = mptcplab("run", "wrong.yaml", "--on", "userspace", cwd=tmp_path)
     assert is_refused(ended, 3, told)
+
+
+def test_a_kernel_that_sends_meets_failures_in_its_own_way(tmp_path: Path) -> None:
+    flows = "flows: {load: {from: server, to: client, transport: mptcp, app: bulk}}\nduration: 1s\n"
+    text = two_links(["client"], flows).replace("server: {stack", "server: {behaviour: oot, stack")
+    (tmp_path / "oot.yaml").write_text(text)
+    ended = mptcplab("run", "oot.yaml", "--on", "userspace", cwd=tmp_path)
+    assert is_refused(ended, 3, "hosts.server.behaviour: oot", "give the host stack: userspace")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("ours", ENDS)
+def test_a_thousand_connections_at_once(ours: str, tmp_path: Path) -> None:
+    app = "{from: client, to: server, transport: mptcp, app: {bulk: {bytes: 100kB}}, path_manager: full_mesh}"
+    flows = "".join(f"  f{number}: {app}\n" for number in range(1000))
+    text = two_links(ENDS[ours], f"flows:\n{flows}measure: {{every: 1s}}\nduration: 60s\n")
+    run = run_well(text.replace("40mbit", "200mbit").replace("20mbit", "200mbit").replace("50p", "20000p"), tmp_path)
+    assert {flow["bytes"] for flow in run.record["result"]["flows"]} == {100_000}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("scheduler", ["min_rtt", "round_robin", "redundant"])
+def test_half_of_eight_links_fail_and_the_simulator_says_the_same(scheduler: str, tmp_path: Path) -> None:
+    [member] = find(f"alenazi2019/fig7/{scheduler}", {"hosts.server.stack": "userspace"})
+    real = measured_member(member, tmp_path, on="userspace").flow("bulk")["end_ns"]
+    [member] = find(f"alenazi2019/fig7/{scheduler}")
+    [simulated] = run(member, on="sim", out=tmp_path / "simulated")
+    virtual = next(iter(simulated.record["result"]["flows"]))["end_ns"]
+    assert 0.9 < real / virtual < 1.1

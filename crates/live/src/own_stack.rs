@@ -3,7 +3,9 @@
 use netlab::capabilities::{Capabilities, Capability, Missing};
 use netlab::flows::{host_at, stream_end};
 use netlab::registry::Registry;
-use netlab::resolved::{Application, Experiment, Flow, FlowEnd, Handshake, Stack, Transport};
+use netlab::resolved::{
+    Application, BehaviourName, Experiment, Flow, FlowEnd, Handshake, Stack, Transport,
+};
 
 use crate::Kernel;
 use crate::capabilities::check_plans;
@@ -54,24 +56,10 @@ impl OwnStack {
         let mut missing = Capabilities::new(&self.capabilities()).check(experiment);
         let of_kernel = Capabilities::new(&self.0.capabilities()).check(&kernel_part(experiment));
         missing.extend(of_kernel);
-        missing.extend(
-            experiment
-                .flows
-                .iter()
-                .filter_map(|flow| program(experiment, flow)),
-        );
-        missing.extend(
-            experiment
-                .flows
-                .iter()
-                .filter_map(|flow| race(experiment, flow)),
-        );
-        missing.extend(
-            experiment
-                .flows
-                .iter()
-                .filter_map(|flow| object(experiment, flow)),
-        );
+        for flow in &experiment.flows {
+            let found = [program, object, race, behaviour].map(|judge| judge(experiment, flow));
+            missing.extend(found.into_iter().flatten());
+        }
         missing.extend(RunControls::check(&kernel_part(experiment)));
         missing.extend(check_plans(experiment));
         let mut known = Vec::new();
@@ -93,16 +81,16 @@ fn is_ours(experiment: &Experiment, host: &str) -> bool {
 pub(crate) fn kernel_part(experiment: &Experiment) -> Experiment {
     let mut part = experiment.clone();
     part.hosts.retain(|host| host.stack != Stack::Userspace);
-    part.flows
-        .retain(|flow| senders(flow).any(|host| !is_ours(experiment, host)));
+    part.flows.retain(|flow| !is_ours(experiment, sender(flow)));
     part
 }
 
 /// Who sends the data of a flow.
-fn senders(flow: &Flow) -> impl Iterator<Item = &str> {
-    let sides = [FlowEnd::From, FlowEnd::To].into_iter();
-    let senders = sides.filter(|side| stream_end(&flow.app, *side) == StreamEnd::Sender);
-    senders.map(|side| host_at(flow, side))
+fn sender(flow: &Flow) -> &str {
+    match stream_end(&flow.app, FlowEnd::From) {
+        StreamEnd::Sender => &flow.from,
+        StreamEnd::Receiver => &flow.to,
+    }
 }
 
 /// Programs use the kernel's sockets.
@@ -124,8 +112,8 @@ fn program(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
 /// Our stack runs no eBPF.
 fn object(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
     let own = flow.cc.first().filter(|control| control.is_users())?;
-    let host = senders(flow).find(|host| is_ours(experiment, host))?;
-    Some(Missing {
+    let host = sender(flow);
+    is_ours(experiment, host).then(|| Missing {
         feature: format!("flows.{}.cc: {}", flow.id, own.name),
         why: format!(
             "an eBPF object is for the kernel, and TCP of host {host} is our own stack's: give the host stack: kernel"
@@ -139,5 +127,20 @@ fn race(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
     (is_race && !is_ours(experiment, opener)).then(|| Missing {
         feature: format!("flows.{}.handshake: race", flow.id),
         why: format!("host {opener} opens it with the kernel's stack, which starts from one address: give the host stack: userspace"),
+    })
+}
+
+/// Who only receives reinjects nothing, and gives up no subflow.
+fn behaviour(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
+    let mut hosts = experiment.hosts.iter();
+    let host = hosts.find(|host| host.id == sender(flow))?;
+    let is_kernels = host.behaviour().name == BehaviourName::Mainline;
+    let is_asked = flow.transport == Transport::Mptcp && host.stack != Stack::Userspace;
+    (is_asked && !is_kernels).then(|| Missing {
+        feature: format!("hosts.{}.behaviour: oot", host.id),
+        why: format!(
+            "host {} sends with the kernel's stack, whose reinjection and stale detection are its own: give the host stack: userspace",
+            host.id
+        ),
     })
 }

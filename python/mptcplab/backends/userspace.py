@@ -25,7 +25,7 @@ class Userspace(Kernel):
 
 
 def with_stacks(experiment: Mapping[str, Any]) -> dict[str, Any]:
-    """The experiment with a stack for hosts that leave it to the back-end: ours if they send MPTCP, else the kernel's."""
+    """The experiment with a stack for hosts that leave it to the back-end: ours if they send MPTCP, or the kernel's."""
     senders = {_sender(flow) for flow in experiment["flows"] if flow["transport"] == "mptcp"}
 
     def stack_of(host: Mapping[str, Any]) -> str:

@@ -129,7 +129,7 @@ impl Host {
     /// Works until it is told to end.
     pub(super) fn run(&mut self, inbox: &Mailbox<Message>) {
         let mut messages = VecDeque::new();
-        while !self.is_over {
+        loop {
             inbox.take_into(&mut messages);
             for message in messages.drain(..) {
                 match message {
@@ -139,6 +139,9 @@ impl Host {
             }
             self.do_what_is_due();
             self.outside.to_links.put_from(&mut self.outgoing);
+            if self.is_over {
+                return;
+            }
             self.wait(inbox);
         }
     }

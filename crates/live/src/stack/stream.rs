@@ -58,19 +58,21 @@ impl ByteStream for EngineStream<'_> {
         if let Some(broken) = self.progress.broken() {
             return Err(broken);
         }
+        // One more than there is room for: so the engine knows that somebody waits, and tells of room.
         let room = usize::try_from(self.connection.send_capacity()).unwrap_or(usize::MAX);
-        let mut bytes =
-            Vec::with_capacity(parts.iter().map(|part| part.len()).sum::<usize>().min(room));
+        let most = room.saturating_add(1);
+        let offered: usize = parts.iter().map(|part| part.len()).sum();
+        let mut bytes = Vec::with_capacity(offered.min(most));
         for part in parts {
-            let left = room - bytes.len();
+            let left = most - bytes.len();
             bytes.extend_from_slice(&part[..part.len().min(left)]);
-        }
-        if bytes.is_empty() {
-            return Err(ErrorKind::WouldBlock.into());
         }
         let taken = self.connection.send(&Payload::literal(bytes));
         self.progress.sent_bytes += u64::from(taken);
-        Ok(taken as usize)
+        match taken {
+            0 => Err(ErrorKind::WouldBlock.into()),
+            taken => Ok(taken as usize),
+        }
     }
 
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
