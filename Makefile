@@ -5,10 +5,10 @@ RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Ca
 PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel
 
 .DEFAULT_GOAL := help
-.PHONY: help build bpf demo test kernel-test check vectors format bench soak fuzz schema clean
+.PHONY: help build bpf demo packetdrill test kernel-test check vectors format bench soak fuzz schema clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: $(VENV)/.built  ## a working .venv/bin/mptcplab
 
@@ -72,6 +72,10 @@ soak: build  ## the long matrices
 	PROPTEST_CASES=20000 cargo test --quiet --workspace --release
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n logical -m 'not kernel'
 	[ "$$(id -u)" != 0 ] || $(BIN)/pytest -m kernel
+
+packetdrill:  ## the engine as a shared object for packetdrill --so_filename; prints its path
+	@cargo build --quiet --release --package packetdrill
+	@echo $(CURDIR)/target/release/libmptcplab_packetdrill.so
 
 fuzz:  ## random input for parser, connections and endpoints, TIME=60 seconds in all
 	cargo run --quiet --release --manifest-path fuzz/Cargo.toml -- --seconds $(or $(TIME),60)

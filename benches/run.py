@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ebpf_statistics
+
 ROOT = Path(__file__).parent.parent
 MPTCPLAB = ROOT / ".venv" / "bin" / "mptcplab"
 RESULTS = ROOT / "benches" / "results.json"
@@ -530,6 +532,31 @@ def _goodputs_mbps(on: str, client: str, server: str) -> dict[str, float]:
     return {links: statistics.median(goodputs) for links, goodputs in found.items()}
 
 
+def cc_cost() -> dict[str, Figure]:
+    """An acknowledgment in the coupled controls on the kernel (root), by its own statistics, which cost too."""
+    found = {}
+    for control in ("lia", "olia", "balia", "wvegas", "ewtcp", "semicoupled"):
+        time_ns, times = _hooks_of_a_run(control)["cong_avoid"]
+        found[f"cc-cost-{control}"] = _alone(time_ns / times, "ns/ack", 120)
+    return found
+
+
+def _hooks_of_a_run(control: str) -> dict[str, tuple[int, int]]:
+    """By name of a hook: how many nanoseconds it ran and how often, as of the last look before the run was over."""
+    counted: dict[str, tuple[int, int]] = {}
+    before = ebpf_statistics.programs().keys()
+    with ebpf_statistics.statistics(), tempfile.TemporaryDirectory() as folder:
+        spec = [ROOT / "benches" / "coupled.yaml", "--set", f"parameters.cc=[{control}]"]
+        command = [MPTCPLAB, "run", *spec, "--on", "kernel", "--out", folder]
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        while run.poll() is None:
+            for number, (name, time_ns, times) in ebpf_statistics.programs().items():
+                if number not in before:
+                    counted[name] = (time_ns, times)
+            time.sleep(0.2)
+    return counted
+
+
 BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "startup": startup,
     "resolve": resolve,
@@ -543,6 +570,7 @@ BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "link-accuracy": link_accuracy,
     "unshaped": unshaped,
     "stack-kernel": stack_kernel,
+    "cc-cost": cc_cost,
     "install": install,
 }
 

@@ -3,7 +3,7 @@
 #include "windows.h"
 
 struct state {
-	struct credit credit;
+	struct growth growth;
 	struct balia sums;
 };
 
@@ -17,11 +17,18 @@ INLINE void add_up(struct state *state, struct sock *sk, const struct path *this
 	}
 }
 
+INLINE s64 gain_of(struct sock *sk, struct state *state)
+{
+	struct path this = path_of(sk);
+
+	add_up(state, sk, &this);
+	return state->sums.total ? balia_gain(&state->sums, &this) : ONE;
+}
+
 SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct state *state = STATE(state, sk);
-	struct path this;
 
 	if (!is_subflow(sk)) {
 		tcp_reno_cong_avoid(sk, ack, acked);
@@ -30,9 +37,9 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	acked = after_slow_start(sk, acked);
 	if (!acked)
 		return;
-	this = path_of(sk);
-	add_up(state, sk, &this);
-	grow(sk, &state->credit, acked, state->sums.total ? balia_gain(&state->sums, &this) : ONE);
+	if (needs_gain(sk, &state->growth, acked))
+		state->growth.gain = gain_of(sk, state);
+	grow(sk, &state->growth, acked);
 }
 
 SEC("struct_ops")

@@ -3,9 +3,17 @@
 #include "windows.h"
 
 struct state {
-	struct credit credit;
+	struct growth growth;
 	u64 paths;
 };
+
+INLINE s64 gain_of(struct sock *sk, struct state *state)
+{
+	state->paths = 0;
+	for_each_subflow(sk, other)
+		state->paths++;
+	return ewtcp_gain(at_least(state->paths, 1));
+}
 
 SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -19,10 +27,9 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	acked = after_slow_start(sk, acked);
 	if (!acked)
 		return;
-	state->paths = 0;
-	for_each_subflow(sk, other)
-		state->paths++;
-	grow(sk, &state->credit, acked, ewtcp_gain(at_least(state->paths, 1)));
+	if (needs_gain(sk, &state->growth, acked))
+		state->growth.gain = gain_of(sk, state);
+	grow(sk, &state->growth, acked);
 }
 
 RENO_SSTHRESH

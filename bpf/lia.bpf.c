@@ -3,15 +3,27 @@
 #include "windows.h"
 
 struct state {
-	struct credit credit;
+	struct growth growth;
 	struct lia sums;
 };
+
+INLINE s64 gain_of(struct sock *sk, struct state *state)
+{
+	struct path this = path_of(sk);
+
+	state->sums = (struct lia){};
+	for_each_subflow(sk, other) {
+		struct path path = path_of(other);
+
+		lia_add(&state->sums, &this, &path);
+	}
+	return state->sums.total ? lia_gain(&state->sums, &this) : ONE;
+}
 
 SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct state *state = STATE(state, sk);
-	struct path this;
 
 	if (!is_subflow(sk)) {
 		tcp_reno_cong_avoid(sk, ack, acked);
@@ -20,14 +32,9 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	acked = after_slow_start(sk, acked);
 	if (!acked)
 		return;
-	this = path_of(sk);
-	state->sums = (struct lia){};
-	for_each_subflow(sk, other) {
-		struct path path = path_of(other);
-
-		lia_add(&state->sums, &this, &path);
-	}
-	grow(sk, &state->credit, acked, state->sums.total ? lia_gain(&state->sums, &this) : ONE);
+	if (needs_gain(sk, &state->growth, acked))
+		state->growth.gain = gain_of(sk, state);
+	grow(sk, &state->growth, acked);
 }
 
 RENO_SSTHRESH

@@ -3,7 +3,7 @@
 #include "windows.h"
 
 struct state {
-	struct credit credit;
+	struct growth growth;
 	u64 bytes_until_loss;
 	u64 bytes_between_losses;
 	struct olia sums;
@@ -46,11 +46,20 @@ INLINE void count_sets(struct state *state, struct sock *sk, const struct path *
 	}
 }
 
+INLINE s64 gain_of(struct sock *sk, struct state *state)
+{
+	struct path this = path_with_losses(sk);
+
+	state->sums = (struct olia){};
+	add_up(state, sk, &this);
+	count_sets(state, sk, &this);
+	return state->sums.total ? olia_gain(&state->sums, &this) : (s64)ONE;
+}
+
 SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct state *state = STATE(state, sk);
-	struct path this;
 
 	if (!is_subflow(sk)) {
 		tcp_reno_cong_avoid(sk, ack, acked);
@@ -59,11 +68,9 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	acked = after_slow_start(sk, acked);
 	if (!acked)
 		return;
-	this = path_with_losses(sk);
-	state->sums = (struct olia){};
-	add_up(state, sk, &this);
-	count_sets(state, sk, &this);
-	grow(sk, &state->credit, acked, state->sums.total ? olia_gain(&state->sums, &this) : (s64)ONE);
+	if (needs_gain(sk, &state->growth, acked))
+		state->growth.gain = gain_of(sk, state);
+	grow(sk, &state->growth, acked);
 }
 
 SEC("struct_ops")

@@ -3,15 +3,24 @@
 #include "windows.h"
 
 struct state {
-	struct credit credit;
+	struct growth growth;
 	u64 total_packets;
 };
+
+INLINE s64 gain_of(struct sock *sk, struct state *state)
+{
+	struct path this = path_of(sk);
+
+	state->total_packets = 0;
+	for_each_subflow(sk, other)
+		state->total_packets += path_of(other).window_packets;
+	return semicoupled_gain(at_least(state->total_packets, this.window_packets), &this);
+}
 
 SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	struct state *state = STATE(state, sk);
-	struct path this;
 
 	if (!is_subflow(sk)) {
 		tcp_reno_cong_avoid(sk, ack, acked);
@@ -20,11 +29,9 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	acked = after_slow_start(sk, acked);
 	if (!acked)
 		return;
-	this = path_of(sk);
-	state->total_packets = 0;
-	for_each_subflow(sk, other)
-		state->total_packets += path_of(other).window_packets;
-	grow(sk, &state->credit, acked, semicoupled_gain(at_least(state->total_packets, this.window_packets), &this));
+	if (needs_gain(sk, &state->growth, acked))
+		state->growth.gain = gain_of(sk, state);
+	grow(sk, &state->growth, acked);
 }
 
 RENO_SSTHRESH

@@ -5,9 +5,11 @@
 
 #include "subflows.h"
 
-/* How a window has grown by less than a packet, as a part of itself; it may have shrunk. */
-struct credit {
-	s64 value;
+/* How a window grows. */
+struct growth {
+	s64 gain;       /* in comparison to Reno, when it was last worked out */
+	s64 credit;     /* of a packet that the window is to grow by; it may have shrunk */
+	u32 good_for;   /* acknowledged packets until the gain is to be worked out again */
 };
 
 /* As the kernel's: a window that is not in use must not grow. */
@@ -30,30 +32,42 @@ INLINE u32 after_slow_start(struct sock *sk, u32 acked)
 	return acked;
 }
 
+/* A gain is good for an eighth of a round trip: formulas change slowly, and siblings are far away in memory. */
+INLINE int needs_gain(struct sock *sk, struct growth *growth, u32 acked)
+{
+	if (growth->good_for > acked) {
+		growth->good_for -= acked;
+		return 0;
+	}
+	growth->good_for = tcp_sk(sk)->snd_cwnd / 8;
+	return 1;
+}
+
 /* Adds gain/w packets for each acknowledged one: never more than Reno would, and at most one packet at a time. */
-INLINE void grow(struct sock *sk, struct credit *credit, u32 acked, s64 gain)
+INLINE void grow(struct sock *sk, struct growth *growth, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 window = tp->snd_cwnd;
 	s64 packet = (s64)at_most(window, LARGEST_WINDOW_PACKETS) << ONE_BITS;
-	s64 value = credit->value;
+	s64 gain = growth->gain;
+	s64 credit = growth->credit;
 
 	if (gain > (s64)ONE)
 		gain = ONE;
 	if (acked > window)
 		acked = window;
-	value += gain * acked;
-	if (value >= packet) {
-		value -= packet;
+	credit += gain * acked;
+	if (credit >= packet) {
+		credit -= packet;
 		if (window < tp->snd_cwnd_clamp)
 			tp->snd_cwnd = window + 1;
-	} else if (value <= -packet) {
-		value += packet;
+	} else if (credit <= -packet) {
+		credit += packet;
 		if (window > 1)
 			tp->snd_cwnd = window - 1;
 	}
 	/* After a loss the window is smaller than what was saved up for. */
-	credit->value = value < packet && value > -packet ? value : 0;
+	growth->credit = credit < packet && credit > -packet ? credit : 0;
 }
 
 /* The least slow start threshold in packets: below that of TCP when other subflows carry the connection. */

@@ -6,9 +6,17 @@
 #include "windows.h"
 
 struct state {
-	struct credit credit;
+	struct growth growth;
 	u64 subflows;
 };
+
+INLINE s64 gain_of(struct sock *sk, struct state *state)
+{
+	state->subflows = 0;
+	for_each_subflow(sk, other)
+		state->subflows++;
+	return ONE / at_least(state->subflows, 1);
+}
 
 SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -22,10 +30,9 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	acked = after_slow_start(sk, acked);
 	if (!acked)
 		return;
-	state->subflows = 0;
-	for_each_subflow(sk, other)
-		state->subflows++;
-	grow(sk, &state->credit, acked, ONE / at_least(state->subflows, 1));
+	if (needs_gain(sk, &state->growth, acked))
+		state->growth.gain = gain_of(sk, state);
+	grow(sk, &state->growth, acked);
 }
 
 SEC("struct_ops")

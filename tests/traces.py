@@ -106,9 +106,9 @@ def _children() -> dict[int, list[int]]:
 
 
 def _controls_of_nobody() -> Iterator[str]:
-    """Congestion controls that runs registered, `NAME-PROCESS-NUMBER`, without those of others that go on."""
+    """Congestion controls that runs registered, `NAME_PROCESS_NUMBER`, without those of others that go on."""
     for name in _read(AVAILABLE_CONTROLS).split():
-        _, *parts = name.split("-")
+        _, *parts = name.split("_")
         if len(parts) == 2:
             pid = int(parts[0], 16)
             if pid == os.getpid() or not Path(f"/proc/{pid}").exists():

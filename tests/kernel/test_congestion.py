@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import platform
 import subprocess
 import time
 from collections.abc import Iterator
@@ -105,11 +106,11 @@ def test_subflows_may_come_and_go(control: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("control", ["lia", "olia", "balia", "wvegas"])
 def test_figure_6_of_alenazi_runs(control: str, tmp_path: Path) -> None:
-    [member] = find(f"alenazi2019/fig6/{control}", {"duration": "4s"})
+    shortened = {"duration": "6s", "events.cut.at": "2s", "events.back.at": "4s"}
+    [member] = find(f"alenazi2019/fig6/{control}", shortened)
     found = measured_member(member, tmp_path)
-    assert found.record["substitutions"] == [
-        one for one in found.record["substitutions"] if not one["where"].endswith(".cc")
-    ]
+    assert [one["where"] for one in found.record["substitutions"] if one["where"].endswith(".cc")] == []
+    assert {subflow["link"] for subflow in found.subflows("bulk")} == {f"link{number}" for number in range(1, 9)}
     assert found.record["metrics"]["flows.bulk"]["goodput_bps"] > 1e6
 
 
@@ -193,7 +194,7 @@ def test_the_command_line_installs_and_removes(tmp_path: Path) -> None:
 
 def programs() -> int:
     """How many eBPF programs the kernel holds."""
-    bpf, next_id = 321, 11
+    bpf, next_id = {"x86_64": 321, "aarch64": 280}[platform.machine()], 11
     count, attributes = 0, (ctypes.c_uint32 * 3)(0, 0, 0)
     libc = ctypes.CDLL(None, use_errno=True)
     while libc.syscall(bpf, next_id, ctypes.byref(attributes), 12) == 0:

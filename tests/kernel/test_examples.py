@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from measured import measured
+from measured import measured_member
 from mptcplab.catalogue import listing
 from mptcplab.experiment import members
 
@@ -31,6 +31,6 @@ def test_there_are_some_for_either_stack() -> None:
 
 @pytest.mark.parametrize(("file", "on"), OF_MPTCP, ids=[file.stem for file, _ in OF_MPTCP])
 def test_an_example_keeps_its_expectations(file: Path, on: str, tmp_path: Path) -> None:
-    run = measured(file.read_text(encoding="utf-8"), tmp_path, on=on)
+    run = measured_member(members(file)[0], tmp_path, on=on)
     broken = [expectation for expectation in run.record["expectations"] if not expectation["held"]]
     assert broken == []

@@ -91,28 +91,26 @@ impl LinkState {
 
 /// One direction of a link.
 struct Lane {
-    channel: usize,
+    channel: u32,
     station: StationId,
+    has_drop_rule: bool,
     dropped_by_rule: u64,
 }
 
 struct Link {
-    has_drop_rule: bool,
     /// What the seed makes of its delay, in millionths.
     delay_ppm: u64,
-}
-
-struct Carrier<P> {
-    channel: Channel<P>,
-    /// By station: the direction it is.
-    directions: Vec<usize>,
 }
 
 /// The links of an experiment.
 pub struct Links<P> {
     links: Vec<Link>,
     lanes: Vec<Lane>,
-    carriers: Vec<Carrier<P>>,
+    channels: Vec<Channel<P>>,
+    /// By medium, whose channels come first, and by station: the direction that it is.
+    on_media: Vec<Vec<u32>>,
+    /// By channel behind these: its only direction.
+    on_no_medium: Vec<u32>,
 }
 
 impl<P: Packet> Links<P> {
@@ -125,10 +123,13 @@ impl<P: Packet> Links<P> {
         let mut links = Self {
             links: experiment.links.iter().map(vary).collect(),
             lanes: Vec::new(),
-            carriers: Vec::new(),
+            channels: Vec::new(),
+            on_media: vec![Vec::new(); experiment.media.len()],
+            on_no_medium: Vec::new(),
         };
         for medium in &experiment.media {
-            links.add_carrier(Channel::medium(medium.rate_bps, medium.overhead_bytes)?);
+            let channel = Channel::medium(medium.rate_bps, medium.overhead_bytes)?;
+            links.channels.push(channel);
         }
         let media = experiment.media.iter().enumerate();
         let medium_of: HashMap<_, _> = media.map(|(index, medium)| (&medium.id, index)).collect();
@@ -137,7 +138,7 @@ impl<P: Packet> Links<P> {
             for (side, direction) in directions.zip([&link.forward, &link.backward]) {
                 let channel = match &link.medium {
                     Some(medium) => medium_of[medium],
-                    None => links.add_carrier(Channel::point_to_point()),
+                    None => links.add_channel(),
                 };
                 let label = format!("{}/{}", link.id, side.name());
                 links.add_lane(channel, direction, StationGenerators::new(seed, &label))?;
@@ -146,12 +147,11 @@ impl<P: Packet> Links<P> {
         Ok(links)
     }
 
-    fn add_carrier(&mut self, channel: Channel<P>) -> usize {
-        self.carriers.push(Carrier {
-            channel,
-            directions: Vec::new(),
-        });
-        self.carriers.len() - 1
+    /// A channel for the next direction alone.
+    fn add_channel(&mut self) -> usize {
+        self.on_no_medium.push(self.lanes.len() as u32);
+        self.channels.push(Channel::point_to_point());
+        self.channels.len() - 1
     }
 
     fn add_lane(
@@ -162,55 +162,67 @@ impl<P: Packet> Links<P> {
     ) -> Result<(), InvalidDirection> {
         let index = self.lanes.len();
         let direction = self.links[index / 2].varied(direction);
-        let carrier = &mut self.carriers[channel];
-        let station = carrier.channel.add_station(&direction, generators)?;
-        carrier.directions.push(index);
+        let station = self.channels[channel].add_station(&direction, generators)?;
+        if let Some(directions) = self.on_media.get_mut(channel) {
+            directions.push(index as u32);
+        }
         self.lanes.push(Lane {
-            channel,
+            channel: channel as u32,
             station,
+            has_drop_rule: false,
             dropped_by_rule: 0,
         });
         Ok(())
     }
 
+    fn direction_of(&self, channel: usize, station: StationId) -> usize {
+        let direction = match channel.checked_sub(self.on_media.len()) {
+            None => self.on_media[channel][station.index()],
+            Some(alone) => self.on_no_medium[alone],
+        };
+        direction as usize
+    }
+
     /// Number of channels.
     pub fn channel_count(&self) -> usize {
-        self.carriers.len()
+        self.channels.len()
     }
 
     /// The channel that carries a direction.
     pub fn channel_of(&self, direction: usize) -> usize {
-        self.lanes[direction].channel
+        self.lanes[direction].channel as usize
     }
 
     /// Offers a packet to a direction.
     pub fn offer(&mut self, now: Nanos, direction: usize, packet: P) -> Enqueued {
         let lane = &mut self.lanes[direction];
-        if self.links[direction / 2].has_drop_rule {
+        if lane.has_drop_rule {
             lane.dropped_by_rule += 1;
             return Enqueued::Dropped(DropReason::LinkDown);
         }
-        self.carriers[lane.channel]
-            .channel
-            .enqueue(now, lane.station, packet)
+        self.channels[lane.channel as usize].enqueue(now, lane.station, packet)
+    }
+
+    /// Whether the next departure of a channel stays as it is when a packet is offered.
+    pub fn is_settled(&self, channel: usize) -> bool {
+        self.channels[channel].is_settled()
     }
 
     /// When a channel must be polled next; `None`: not before the next input.
     pub fn next_departure(&self, channel: usize) -> Option<Nanos> {
-        self.carriers[channel].channel.next_departure()
+        self.channels[channel].next_departure()
     }
 
     /// The next packet that leaves a channel up to `now`.
     pub fn poll(&mut self, now: Nanos, channel: usize) -> Option<Arrival<P>> {
-        let carrier = &mut self.carriers[channel];
-        let output = carrier.channel.poll(now)?;
+        let output = self.channels[channel].poll(now)?;
         Some(match output {
             Output::Delivered {
                 station,
                 packet,
                 at,
             } => Arrival::Delivered {
-                direction: carrier.directions[station.index()],
+                direction: self.direction_of(channel, station),
                 packet,
                 at,
             },
@@ -220,7 +232,7 @@ impl<P: Packet> Links<P> {
                 reason,
                 ..
             } => Arrival::Dropped {
-                direction: carrier.directions[station.index()],
+                direction: self.direction_of(channel, station),
                 packet,
                 reason,
             },
@@ -231,15 +243,15 @@ impl<P: Packet> Links<P> {
     pub fn set_up(&mut self, now: Nanos, link: usize, up: bool) {
         for direction in [2 * link, 2 * link + 1] {
             let lane = &self.lanes[direction];
-            self.carriers[lane.channel]
-                .channel
-                .set_up(now, lane.station, up);
+            self.channels[lane.channel as usize].set_up(now, lane.station, up);
         }
     }
 
     /// Lets a rule drop all that is offered to a link, or ends that.
     pub fn set_drop_rule(&mut self, link: usize, on: bool) {
-        self.links[link].has_drop_rule = on;
+        for direction in [2 * link, 2 * link + 1] {
+            self.lanes[direction].has_drop_rule = on;
+        }
     }
 
     /// Gives a link new values, varied as it was; what waits or is on the wire stays.
@@ -256,7 +268,7 @@ impl<P: Packet> Links<P> {
         for (side, direction) in [forward, backward].into_iter().enumerate() {
             let direction = self.links[link].varied(direction);
             let lane = &self.lanes[2 * link + side];
-            let channel = &mut self.carriers[lane.channel].channel;
+            let channel = &mut self.channels[lane.channel as usize];
             channel.reconfigure(now, lane.station, &direction)?;
         }
         Ok(())
@@ -264,20 +276,18 @@ impl<P: Packet> Links<P> {
 
     /// Brings counters and gauges to `now`, without any packet leaving.
     pub fn advance(&mut self, now: Nanos) {
-        for carrier in &mut self.carriers {
-            carrier.channel.advance(now);
+        for channel in &mut self.channels {
+            channel.advance(now);
         }
     }
 
     /// Back to time 0: all links empty and up with their first values, counters at 0, generators at their start.
     pub fn reset(&mut self) {
-        for carrier in &mut self.carriers {
-            carrier.channel.reset();
-        }
-        for link in &mut self.links {
-            link.has_drop_rule = false;
+        for channel in &mut self.channels {
+            channel.reset();
         }
         for lane in &mut self.lanes {
+            lane.has_drop_rule = false;
             lane.dropped_by_rule = 0;
         }
     }
@@ -285,7 +295,7 @@ impl<P: Packet> Links<P> {
     /// State of a direction, as of the last time its channel was called.
     pub fn state(&self, direction: usize) -> LinkState {
         let lane = &self.lanes[direction];
-        let channel = &self.carriers[lane.channel].channel;
+        let channel = &self.channels[lane.channel as usize];
         let counters = channel.counters(lane.station);
         let mut dropped = DropReason::ALL.map(|reason| counters.dropped(reason));
         dropped[DropReason::LinkDown as usize] += lane.dropped_by_rule;
@@ -317,7 +327,6 @@ fn varied(link: &resolved::Link, rtt_ppm: u32, seed: u64) -> Link {
     let spread = u64::from(rtt_ppm);
     let draw = Generator::new(seed, &format!("rtt/{}", link.id)).below(2 * spread + 1);
     Link {
-        has_drop_rule: false,
         delay_ppm: 1_000_000 - spread + draw,
     }
 }

@@ -4,17 +4,17 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::statfs;
+use rustix::fs::{FsWord, statfs};
 use rustix::mount::{MountFlags, mount};
 
 use super::object::{Refusal, register};
-use super::{available, is_there, object_of, shipped, why_not_registered};
+use super::{available, object_of, shipped, why_not_registered};
 use crate::LiveError;
 
 /// Where the kernel keeps what lasts without a process (bpffs), and the part of it that is ours.
 const PINS: &str = "/sys/fs/bpf";
 const OURS: &str = "/sys/fs/bpf/mptcplab";
-const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
+const BPF_FS_MAGIC: FsWord = 0xcafe_4a11;
 
 /// Where a control that sockets can ask for comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub fn list() -> Vec<Installation> {
     let ours = shipped().map(|name| Installation {
         name: name.to_owned(),
         state: match (pin_of(name), there.iter().any(|one| one == name)) {
-            (pin, true) if is_there(&pin) => State::Installed,
+            (pin, true) if pin.exists() => State::Installed,
             (_, true) => State::InKernel,
             (_, false) => State::NotInstalled,
         },
@@ -139,7 +139,7 @@ fn unpin(name: &str) -> Result<bool, LiveError> {
 /// The usual mount, where the machine does not have it yet.
 fn mount_pins() -> Result<(), LiveError> {
     let doing = || format!("mounting {PINS}");
-    let is_mounted = statfs(PINS).is_ok_and(|found| i64::from(found.f_type) == BPF_FS_MAGIC);
+    let is_mounted = statfs(PINS).is_ok_and(|found| found.f_type == BPF_FS_MAGIC);
     if !is_mounted {
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         mount("bpf", PINS, "bpf", flags, None).map_err(LiveError::while_(doing()))?;

@@ -5,7 +5,6 @@ mod object;
 mod of_run;
 
 use std::fs;
-use std::path::Path;
 use std::sync::LazyLock;
 
 use libbpf_rs::query::BtfInfoIter;
@@ -82,9 +81,4 @@ pub(crate) fn has_types(names: &[&str]) -> bool {
         let entry = [b"\0", name.as_bytes(), b"\0"].concat();
         types.windows(entry.len()).any(|window| window == entry)
     })
-}
-
-/// Whether a path has anything.
-fn is_there(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
 }

@@ -1,7 +1,7 @@
 //! An eBPF object that holds a congestion control, and its registration in the kernel.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::{
@@ -40,10 +40,7 @@ pub(super) fn register(object: &[u8], name: &str) -> Result<Link, Refusal> {
     let told = Told::begin();
     let open = opened(object, name, &told).map_err(Refusal::Because)?;
     let refused = |error: &libbpf_rs::Error| {
-        Refusal::Because(format!(
-            "the kernel refuses it: {}",
-            told.after(&error.to_string())
-        ))
+        Refusal::Because(format!("the kernel refuses it: {}", told.after(error)))
     };
     let mut loaded = open.load().map_err(|error| refused(&error))?;
     let mut maps = loaded.maps_mut();
@@ -60,8 +57,7 @@ pub(super) fn register(object: &[u8], name: &str) -> Result<Link, Refusal> {
 /// An object whose control has that name, ready to be loaded.
 fn opened(object: &[u8], name: &str, told: &Told) -> Result<OpenObject, String> {
     let open = ObjectBuilder::default().open_memory(object);
-    let mut open =
-        open.map_err(|error| format!("it is no eBPF object: {}", told.after(&error.to_string())))?;
+    let mut open = open.map_err(|error| format!("it is no eBPF object: {}", told.after(&error)))?;
     rename(&mut open, object, name).ok_or(NO_CONTROL)?;
     Ok(open)
 }
@@ -101,8 +97,10 @@ fn place_of_name(object: &[u8]) -> Option<Range<usize>> {
     Some(start..start + NAME_BYTES)
 }
 
-/// What libbpf says while one thread registers a control: it has one outlet for all.
-struct Told(#[expect(dead_code, reason = "held, not read")] std::sync::MutexGuard<'static, ()>);
+/// What libbpf says while one thread has to do with it: it has one outlet for all.
+struct Told {
+    _alone: MutexGuard<'static, ()>,
+}
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 static LINES: Mutex<String> = Mutex::new(String::new());
@@ -117,14 +115,15 @@ impl Told {
                 .unwrap_or_else(PoisonError::into_inner)
                 .push_str(&text);
         })));
-        Self(guard)
+        Self { _alone: guard }
     }
 
-    /// `first` and the last of what was said, in one line.
-    fn after(&self, first: &str) -> String {
+    /// An error and the last of what was said before it, in one line.
+    fn after(&self, error: &libbpf_rs::Error) -> String {
+        let first = format!("{error:#}");
         let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
         let lines: Vec<_> = lines.lines().filter(|line| !line.is_empty()).collect();
         let last = &lines[lines.len().saturating_sub(TOLD_LINES)..];
-        [&[first], last].concat().join("; ")
+        [&[first.as_str()], last].concat().join("; ")
     }
 }

@@ -153,7 +153,8 @@ fn private_name(name: &str) -> String {
     let plain = file.chars().filter(char::is_ascii_alphanumeric);
     let prefix: String = plain.take(PREFIX_BYTES).collect();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed) % 256;
-    format!("{prefix}-{:x}-{number:x}", process::id())
+    // The kernel takes letters, digits, dots and underscores.
+    format!("{prefix}_{:x}_{number:x}", process::id())
 }
 
 fn hex(digest: &[u8]) -> String {

@@ -11,7 +11,7 @@ use netlink_packet_generic::ctrl::nlas::{GenlCtrlAttrs, McastGrpAttrs};
 use netlink_packet_generic::ctrl::{GenlCtrl, GenlCtrlCmd};
 use netlink_sys::protocols::NETLINK_GENERIC;
 use netlink_sys::{Socket, SocketAddr};
-use rustix::net::sockopt::set_socket_recv_buffer_size_force;
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
 use super::messages::{EVENTS_GROUP, FAMILY, Notification, PmMessage, Request};
 use crate::LiveError;
@@ -89,7 +89,10 @@ impl PmSocket {
     fn subscribe(&self) -> io::Result<PmEvents> {
         let mut socket = Socket::new(NETLINK_GENERIC)?;
         socket.bind_auto()?;
-        set_socket_recv_buffer_size_force(&socket, EVENT_BUFFER_BYTES)?;
+        if set_socket_recv_buffer_size_force(&socket, EVENT_BUFFER_BYTES).is_err() {
+            // Root of a user namespace gets what the machine allows; events that do not fit are noticed.
+            set_socket_recv_buffer_size(&socket, EVENT_BUFFER_BYTES)?;
+        }
         socket.add_membership(self.family.events_group)?;
         socket.set_non_blocking(true)?;
         Ok(PmEvents { socket })

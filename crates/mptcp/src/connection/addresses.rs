@@ -102,7 +102,7 @@ impl Connection {
                     },
                 ),
                 Command::CloseSubflow { subflow } => self.close_subflow(now, *subflow),
-                Command::SetBackup { subflow, backup } => self.set_backup(*subflow, *backup),
+                Command::SetBackup { subflow, backup } => self.say_backup(*subflow, *backup),
             }
         }
     }
@@ -232,7 +232,7 @@ impl Connection {
         }
     }
 
-    fn set_backup(&mut self, four: FourTuple, backup: bool) {
+    pub(super) fn say_backup(&mut self, four: FourTuple, backup: bool) {
         if let Some(path) = self.paths.with_ends(four) {
             path.signals.is_backup_local = backup;
             path.signal(MptcpOption::Priority { backup });

@@ -162,6 +162,9 @@ impl Connection {
     /// The keys come with the third packet, or with the first data if that was lost.
     fn learn_key(&mut self, segment: &Segment) {
         match capable_of(segment) {
+            Some(Capable::Ack { version, flags, .. }) if version != 1 || !is_understood(flags) => {
+                self.start_plain();
+            }
             // Whoever did not hear our SYN/ACK does not know our key.
             Some(Capable::Ack { receiver_key, .. }) if receiver_key != self.session.local_key() => {
                 self.paths[0].reset(ResetReason::MPTCP_ERROR);
@@ -425,13 +428,20 @@ impl Connection {
             checksum: data.checksum,
         };
         self.session.has_seen_dss = true;
+        // It does not say how long its numbers are: the long ones are right for both, and are what Linux says.
+        self.speak_long_acks();
         self.add_mapping(which, &mapping, false);
     }
 
-    fn take_mapping(&mut self, which: usize, mapping: &Mapping, data_fin: bool) {
-        if matches!(mapping.data_seq, DataNumber::Long(_)) && !self.session.has_long_acks {
-            self.session.has_long_acks = true;
+    fn speak_long_acks(&mut self) {
+        if !std::mem::replace(&mut self.session.has_long_acks, true) {
             self.reserve_options();
+        }
+    }
+
+    fn take_mapping(&mut self, which: usize, mapping: &Mapping, data_fin: bool) {
+        if matches!(mapping.data_seq, DataNumber::Long(_)) {
+            self.speak_long_acks();
         }
         match mapping.len {
             0 => self.take_infinite_mapping(which),

@@ -28,6 +28,7 @@
 //!
 //! # The files
 //! - `session`: keys, numbers and the options that say them; `start`: from which addresses; `path`: a subflow and its state; `fin`: the ends of the streams.
+//! - `application`: what may be changed while it runs.
 //! - `input`: what options of the peer do; `sending`: which path carries what; `reinjection`: what has to go out again;
 //!   `addresses`: announcing, removing and joining; `retirement`: subflows that go while others stay; `closing`: from the
 //!   last byte to nothing.
@@ -38,6 +39,7 @@
 //! [`Connection::poll_event`] likewise, then [`Connection::poll_timeout`]. An [`Endpoint`](crate::endpoint::Endpoint) does it.
 
 mod addresses;
+mod application;
 mod closing;
 mod config;
 mod event;

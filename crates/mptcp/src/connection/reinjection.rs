@@ -196,9 +196,11 @@ impl Connection {
         }
     }
 
-    /// Looks at the paths regularly as long as something is outstanding.
+    /// Looks at the paths regularly as long as something is outstanding, or waits for a path that may be dead.
     pub(super) fn watch(&mut self, now: Nanos) {
-        let has_data = self.send.assigned() > self.send.acked();
+        let waits = self.send.written() > self.send.assigned();
+        let has_data = self.send.assigned() > self.send.acked()
+            || waits && self.paths.iter().any(Path::can_send);
         let is_outstanding = has_data || self.session.fins.local_to_send().is_some();
         let is_multipath = self.session.mode == Mode::Multipath && !self.paths.is_empty();
         if !is_outstanding || !is_multipath {

@@ -59,6 +59,12 @@ impl SendBuffer {
         self.is_awaited
     }
 
+    /// Has another size from now on.
+    pub(super) fn resize(&mut self, size: Buffer) {
+        self.size = size;
+        self.capacity_bytes = size.initial_bytes();
+    }
+
     /// Grows to hold what all subflows may, if it may.
     pub(super) fn grow(&mut self, subflow_buffers: impl Iterator<Item = u32>) {
         if let Buffer::Auto { max_bytes, .. } = self.size {

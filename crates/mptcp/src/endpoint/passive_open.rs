@@ -50,6 +50,12 @@ impl Endpoint {
         Some(id)
     }
 
+    /// Whether there is one.
+    pub fn has_acceptable(&self, port: u16) -> bool {
+        let listener = self.listeners.get(&port);
+        listener.is_some_and(|listener| !listener.ready.is_empty())
+    }
+
     /// A SYN to a port that is listened to.
     pub(super) fn open_passively(&mut self, now: Nanos, four: FourTuple, syn: &Segment) {
         let port = four.local.port();

@@ -89,7 +89,8 @@ pub enum RtoEstimator {
 pub struct SynRetries {
     /// How often.
     pub count: u32,
-    /// How many of these come after the initial timeout each, before the interval doubles (Linux's tcp_syn_linear_timeouts).
+    /// How many of these, those of a SYN/ACK not, come after the initial timeout each, before the interval doubles (Linux's
+    /// tcp_syn_linear_timeouts).
     pub linear: u32,
 }
 

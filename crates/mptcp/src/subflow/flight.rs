@@ -31,6 +31,8 @@ impl Marks {
     const EVER_RETRANSMITTED: u8 = 8;
     /// It ends with our FIN.
     const FIN: u8 = 16;
+    /// It was the last that there was to be sent.
+    const PUSHED: u8 = 32;
 
     fn has(self, mark: u8) -> bool {
         self.0 & mark != 0
@@ -66,6 +68,10 @@ pub(super) struct Record {
 impl Record {
     pub fn end(&self) -> SeqNr {
         self.seq + self.seq_len()
+    }
+
+    pub fn is_pushed(&self) -> bool {
+        self.marks.has(Marks::PUSHED)
     }
 
     pub fn has_fin(&self) -> bool {
@@ -224,6 +230,11 @@ impl Flight {
         self.make_room();
         self.records.push_back(record);
         self.records.len() - 1
+    }
+
+    /// Nothing waited behind that record when it was sent first: the receiver is told (RFC 9293, section 3.9.1.2).
+    pub fn mark_pushed(&mut self, index: usize) {
+        self.records[index].marks.set(Marks::PUSHED);
     }
 
     /// Grows by an eighth: of large windows little memory is left unused.

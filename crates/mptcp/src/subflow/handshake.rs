@@ -41,10 +41,14 @@ impl Default for Handshake {
 }
 
 impl Handshake {
-    /// How long its last transmission waits for an answer: linear at first, then doubled.
-    pub fn timeout(&self, config: &Config) -> Nanos {
+    /// How long its last transmission waits for an answer: doubled each time, that of a SYN not at first.
+    pub fn timeout(&self, config: &Config, state: State) -> Nanos {
         let retries = self.transmissions.saturating_sub(1);
-        let doublings = retries.saturating_sub(config.syn_retries.linear);
+        let linear = match state {
+            State::SynSent => config.syn_retries.linear,
+            _ => 0,
+        };
+        let doublings = retries.saturating_sub(linear);
         rtt::backed_off(config.rto.initial, doublings, config.rto.max)
     }
 }

@@ -425,6 +425,12 @@ impl Subflow {
         self.acks.ask(Due::Alone);
     }
 
+    /// Whether short segments wait for more data ([`Config::nagle`]).
+    pub fn set_nagle(&mut self, on: bool) {
+        self.rests_with = None;
+        Arc::make_mut(&mut self.config).nagle = on;
+    }
+
     /// Bytes of MPTCP options that a data segment will have; they come out of its payload.
     pub fn reserve_options(&mut self, bytes: u32, window: &mut Window) {
         self.rests_with = None;

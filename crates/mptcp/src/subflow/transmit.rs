@@ -323,6 +323,9 @@ impl Subflow {
         self.nxt = seq + len + u32::from(fin);
         self.counters.sent_bytes += u64::from(len);
         let index = self.flight.push(output.now, &chunk, seq, fin, sent);
+        if self.queue.is_empty() {
+            self.flight.mark_pushed(index);
+        }
         if fin {
             self.fin_sent();
         }
@@ -360,8 +363,12 @@ impl Subflow {
         output: &mut Output<'_, '_>,
     ) -> Draft {
         let record = self.flight.record(index);
-        let (seq, fin) = (record.seq, record.has_fin());
+        let (seq, fin, is_pushed) = (record.seq, record.has_fin(), record.is_pushed());
         let len = chunk.payload.len();
+        let pushing = match is_pushed && len > 0 {
+            true => Flags::PSH,
+            false => Flags::NONE,
+        };
         let draft = Draft {
             kind: if len > 0 {
                 SegmentKind::Data
@@ -369,7 +376,7 @@ impl Subflow {
                 SegmentKind::Fin
             },
             seq,
-            flags: self.data_flags(len, fin, is_retransmission),
+            flags: self.data_flags(len, fin, is_retransmission) | pushing,
             offset: (len > 0).then_some(chunk.offset),
             payload: chunk.payload,
             is_retransmission,
@@ -380,9 +387,6 @@ impl Subflow {
 
     fn data_flags(&mut self, len: u32, fin: bool, is_retransmission: bool) -> Flags {
         let mut flags = Flags::ACK | self.ecn.mark(len > 0 && !is_retransmission);
-        if len > 0 && self.queue.is_empty() {
-            flags |= Flags::PSH;
-        }
         if fin {
             flags |= Flags::FIN;
         }
@@ -430,7 +434,7 @@ impl Subflow {
         self.handshake.is_due = false;
         self.handshake.transmissions += 1;
         self.handshake.sent_at = now;
-        let at = now + self.handshake.timeout(&self.config);
+        let at = now + self.handshake.timeout(&self.config, self.state);
         self.timers.arm(Timer::Retransmission, at);
         let mut draft = Draft::without_data(kind, self.iss, flags);
         draft.is_retransmission = self.handshake.transmissions > 1;

@@ -5,6 +5,7 @@ mod world;
 
 mod addresses;
 mod aggregation;
+mod application;
 mod closing;
 mod failing_paths;
 mod fallback;

@@ -82,6 +82,7 @@ scripts! {
     handshake_checksum_ours
     handshake_checksum_passive
     handshake_flag_b
+    handshake_flag_b_of_third_packet
     handshake_flag_b_of_syn_ack
     handshake_passive
     handshake_syn_retries

@@ -1,21 +1,20 @@
 //! A channel: one serializer and the stations that share it.
 
-use std::collections::VecDeque;
-
-use super::queue::Discarded;
-use super::station::{MediumParameters, Started, Station, StationGenerators};
+use super::fixed_rate::FixedRateFifo;
+use super::station::StationGenerators;
+use super::stepwise::Stepwise;
 use super::{Counters, DropReason, Packet};
-use crate::resolved::{self, Direction, InvalidDirection};
+use crate::resolved::{Direction, InvalidDirection};
 use crate::time::Nanos;
 
 /// A station of the channel that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StationId(usize);
+pub struct StationId(pub(super) u32);
 
 impl StationId {
     /// Its place among the stations of its channel, in the order in which they were added.
     pub fn index(self) -> usize {
-        self.0
+        self.0 as usize
     }
 }
 
@@ -55,7 +54,7 @@ pub enum Output<P> {
 }
 
 impl<P> Output<P> {
-    fn at(&self) -> Nanos {
+    pub(super) fn at(&self) -> Nanos {
         match self {
             Self::Delivered { at, .. } | Self::Dropped { at, .. } => *at,
         }
@@ -68,30 +67,16 @@ impl<P> Output<P> {
 /// Time is virtual and lazy: each call first brings the channel to its `now`, which must not go back between calls.
 /// A packet starts at the very instant at which the serializer is free, whenever the channel is called.
 pub struct Channel<P> {
-    medium: Option<MediumParameters>,
-    stations: Vec<Station<P>>,
-    /// With what each station was made, for `reset`.
-    initial: Vec<(Direction, StationGenerators)>,
-    in_service: Option<InService<P>>,
-    /// From when on the serializer is free; the finish of the packet in service if there is one.
-    free: Nanos,
-    /// The station whose turn it is.
-    turn: usize,
-    dropped: VecDeque<Output<P>>,
-    /// Where stations put what they drop; empty between calls.
-    discarded: Discarded<P>,
-}
-
-struct InService<P> {
-    station: StationId,
-    wire_bytes: u32,
-    lost: Option<P>,
+    /// What carries the packets of a link that is simple enough. It takes over when nothing is under way, and gives all that is
+    /// under way back before anything about the link changes.
+    fixed_rate: Option<FixedRateFifo<P>>,
+    stepwise: Box<Stepwise<P>>,
 }
 
 impl<P: Packet> Channel<P> {
     /// A channel whose stations each have their own rate and overhead.
     pub fn point_to_point() -> Self {
-        Self::with_medium(None)
+        Self::of(Stepwise::new(None))
     }
 
     /// A medium. Its overhead replaces that of its stations; its rate in bit/s, if there is one, replaces theirs.
@@ -99,24 +84,13 @@ impl<P: Packet> Channel<P> {
     /// # Errors
     /// A rate of 0, an overhead beyond 65535 bytes.
     pub fn medium(rate_bps: Option<u64>, overhead_bytes: u32) -> Result<Self, InvalidDirection> {
-        resolved::validate_rate(rate_bps)?;
-        resolved::validate_overhead(overhead_bytes)?;
-        Ok(Self::with_medium(Some(MediumParameters {
-            rate_bps,
-            overhead_bytes,
-        })))
+        Ok(Self::of(Stepwise::medium(rate_bps, overhead_bytes)?))
     }
 
-    fn with_medium(medium: Option<MediumParameters>) -> Self {
+    fn of(stepwise: Stepwise<P>) -> Self {
         Self {
-            medium,
-            stations: Vec::new(),
-            initial: Vec::new(),
-            in_service: None,
-            free: 0,
-            turn: 0,
-            dropped: VecDeque::new(),
-            discarded: Vec::new(),
+            fixed_rate: None,
+            stepwise: Box::new(stepwise),
         }
     }
 
@@ -129,49 +103,48 @@ impl<P: Packet> Channel<P> {
         direction: &Direction,
         generators: StationGenerators,
     ) -> Result<StationId, InvalidDirection> {
-        direction.validate()?;
-        self.stations
-            .push(Station::new(direction, self.medium, generators.clone()));
-        self.initial.push((direction.clone(), generators));
-        Ok(StationId(self.stations.len() - 1))
+        self.go_stepwise();
+        self.stepwise.add_station(direction, generators)
     }
 
     /// Offers a packet to a station's queue.
     pub fn enqueue(&mut self, now: Nanos, station: StationId, packet: P) -> Enqueued {
-        self.advance(now);
-        let outcome = self.stations[station.0].enqueue(now, packet, &mut self.discarded);
-        self.report_discarded(station, now);
-        match outcome {
-            Ok(()) => {
-                self.advance(now);
-                Enqueued::Queued
-            }
-            Err(reason) => {
-                self.stations[station.0].counters.count_drop(reason);
-                Enqueued::Dropped(reason)
-            }
+        if self.fixed_rate.is_none() {
+            self.fixed_rate = self.stepwise.as_fixed_rate(now);
+        }
+        match &mut self.fixed_rate {
+            Some(fifo) => fifo.enqueue(now, packet),
+            None => self.stepwise.enqueue(now, station, packet),
         }
     }
 
     /// The next instant at which [`Self::poll`] must be called; it may then also return nothing.
     /// `None`: not before the next input. An instant in the past, possible after other calls than `poll`, means at once.
     pub fn next_departure(&self) -> Option<Nanos> {
-        let dropped = self.dropped.front().map(Output::at);
-        let arrival = self.next_arrival().map(|(at, _)| at);
-        earlier(dropped, earlier(arrival, self.next_service_wakeup()))
+        match &self.fixed_rate {
+            Some(fifo) => fifo.next_arrival(),
+            None => self.stepwise.next_departure(),
+        }
+    }
+
+    /// Whether the next departure stays as it is when a packet is offered: this one comes after others.
+    pub fn is_settled(&self) -> bool {
+        self.fixed_rate
+            .as_ref()
+            .is_some_and(|fifo| !fifo.is_empty())
     }
 
     /// The next packet that arrived or was dropped up to `now`, in the order of these instants. Call until `None`.
     pub fn poll(&mut self, now: Nanos) -> Option<Output<P>> {
-        self.advance(now);
-        let arrival = self.next_arrival().filter(|(at, _)| *at <= now);
-        let dropped = self.dropped.front().map(Output::at).filter(|at| *at <= now);
-        match (dropped, arrival) {
-            (Some(dropped), Some((at, station))) if at < dropped => self.deliver(station),
-            (Some(_), _) => self.dropped.pop_front(),
-            (None, Some((_, station))) => self.deliver(station),
-            (None, None) => None,
-        }
+        let Some(fifo) = &mut self.fixed_rate else {
+            return self.stepwise.poll(now);
+        };
+        let (at, packet) = fifo.poll(now)?;
+        Some(Output::Delivered {
+            station: StationId(0),
+            packet,
+            at,
+        })
     }
 
     /// Gives a station new values. What is in service or on the wire goes on as it began; what waits stays, except
@@ -185,203 +158,69 @@ impl<P: Packet> Channel<P> {
         station: StationId,
         direction: &Direction,
     ) -> Result<(), InvalidDirection> {
-        direction.validate()?;
         self.advance(now);
-        self.stations[station.0].reconfigure(now, direction, self.medium, &mut self.discarded);
-        self.report_discarded(station, now);
-        self.advance(now);
-        Ok(())
+        self.go_stepwise();
+        self.stepwise.reconfigure(now, station, direction)
     }
 
     /// Cuts a station's link or mends it. A cut drops what is queued, in service and on the wire, and all that is offered later.
     pub fn set_up(&mut self, now: Nanos, station: StationId, up: bool) {
         self.advance(now);
-        if !up {
-            self.abort_service_of(station, now);
+        self.go_stepwise();
+        self.stepwise.set_up(now, station, up);
+    }
+
+    /// Lets everything happen step by step, from the instant to which the channel was brought.
+    fn go_stepwise(&mut self) {
+        if let Some(fifo) = self.fixed_rate.take() {
+            self.stepwise.take_over(fifo);
         }
-        self.stations[station.0].set_up(up, &mut self.discarded);
-        self.report_discarded(station, now);
-        self.advance(now);
     }
 
     /// Back to time 0: empty, all stations up with their first values, counters at 0, generators at their start.
     pub fn reset(&mut self) {
-        let initial = std::mem::take(&mut self.initial);
-        *self = Self::with_medium(self.medium);
-        for (direction, generators) in initial {
-            self.stations
-                .push(Station::new(&direction, self.medium, generators.clone()));
-            self.initial.push((direction, generators));
-        }
+        self.fixed_rate = None;
+        self.stepwise.reset();
     }
 
     /// Brings counters and gauges to `now`; needed before they are read, as time does not pass by itself.
     pub fn advance(&mut self, now: Nanos) {
-        loop {
-            if self.in_service.is_some() {
-                if self.free > now {
-                    return;
-                }
-                self.finish_service();
-            }
-            match self.next_start() {
-                Some((start, station)) if start <= now => self.start_service(start, station),
-                _ => return,
-            }
+        match &mut self.fixed_rate {
+            Some(fifo) => fifo.advance(now),
+            None => self.stepwise.advance(now),
         }
     }
 
     /// Counters of a station.
-    pub fn counters(&self, station: StationId) -> &Counters {
-        &self.stations[station.0].counters
+    pub fn counters(&self, station: StationId) -> Counters {
+        let mut counters = self.stepwise.counters(station).clone();
+        if let Some(fifo) = &self.fixed_rate {
+            fifo.add_to(&mut counters);
+        }
+        counters
     }
 
     /// Bytes, overhead counted, that wait at a station.
     pub fn queue_bytes(&self, station: StationId) -> u64 {
-        self.stations[station.0].queue_bytes()
+        match &self.fixed_rate {
+            Some(fifo) => fifo.queue_bytes(),
+            None => self.stepwise.queue_bytes(station),
+        }
     }
 
     /// Packets that wait at a station.
     pub fn queue_packets(&self, station: StationId) -> u64 {
-        self.stations[station.0].queue_packets()
+        match &self.fixed_rate {
+            Some(fifo) => fifo.queue_packets(),
+            None => self.stepwise.queue_packets(station),
+        }
     }
 
     /// Packets of a station in service or on the wire.
     pub fn in_flight(&self, station: StationId) -> u64 {
-        let doomed = self
-            .in_service
-            .as_ref()
-            .is_some_and(|service| service.station == station && service.lost.is_some());
-        self.stations[station.0].wire.len() as u64 + u64::from(doomed)
-    }
-
-    /// The first start among all stations; at a tie, that of the station whose turn is next.
-    fn next_start(&self) -> Option<(Nanos, StationId)> {
-        if let [only] = self.stations.as_slice() {
-            return only
-                .next_start(self.free)
-                .map(|start| (start, StationId(0)));
+        match &self.fixed_rate {
+            Some(fifo) => fifo.in_flight(),
+            None => self.stepwise.in_flight(station),
         }
-        let count = self.stations.len();
-        let in_turn = (self.turn..count).chain(0..self.turn);
-        in_turn
-            .filter_map(|index| {
-                let start = self.stations[index].next_start(self.free)?;
-                Some((start, StationId(index)))
-            })
-            .min_by_key(|(start, _)| *start)
-    }
-
-    fn start_service(&mut self, start: Nanos, station: StationId) {
-        let started = self.stations[station.0].start_next(start, &mut self.discarded);
-        self.report_discarded(station, start);
-        let Some(Started {
-            finish,
-            wire_bytes,
-            lost,
-        }) = started
-        else {
-            return;
-        };
-        self.in_service = Some(InService {
-            station,
-            wire_bytes,
-            lost,
-        });
-        self.free = finish;
-        self.turn = if station.0 + 1 < self.stations.len() {
-            station.0 + 1
-        } else {
-            0
-        };
-    }
-
-    fn finish_service(&mut self) {
-        let Some(InService {
-            station,
-            wire_bytes,
-            lost,
-        }) = self.in_service.take()
-        else {
-            return;
-        };
-        let counters = &mut self.stations[station.0].counters;
-        counters.wire_packets += 1;
-        counters.wire_bytes += u64::from(wire_bytes);
-        if let Some(packet) = lost {
-            self.report_drop(station, packet, self.free, DropReason::Loss);
-        }
-    }
-
-    /// Ends the service of a packet whose link is cut, so that the other stations do not wait for it.
-    fn abort_service_of(&mut self, station: StationId, now: Nanos) {
-        if let Some(service) = self
-            .in_service
-            .take_if(|service| service.station == station)
-        {
-            self.free = now;
-            if let Some(packet) = service.lost {
-                self.report_drop(station, packet, now, DropReason::LinkDown);
-            }
-        }
-    }
-
-    fn report_discarded(&mut self, station: StationId, at: Nanos) {
-        if self.discarded.is_empty() {
-            return;
-        }
-        for (packet, reason) in std::mem::take(&mut self.discarded) {
-            self.report_drop(station, packet, at, reason);
-        }
-    }
-
-    fn report_drop(&mut self, station: StationId, packet: P, at: Nanos, reason: DropReason) {
-        self.stations[station.0].counters.count_drop(reason);
-        self.dropped.push_back(Output::Dropped {
-            station,
-            packet,
-            at,
-            reason,
-        });
-    }
-
-    /// The first arrival among all stations.
-    fn next_arrival(&self) -> Option<(Nanos, StationId)> {
-        if let [only] = self.stations.as_slice() {
-            return only.wire.first_arrival().map(|at| (at, StationId(0)));
-        }
-        self.stations
-            .iter()
-            .enumerate()
-            .filter_map(|(index, station)| Some((station.wire.first_arrival()?, StationId(index))))
-            .min()
-    }
-
-    /// When the serializer must be looked at even though nothing arrives: a start or a loss may come first.
-    fn next_service_wakeup(&self) -> Option<Nanos> {
-        match &self.in_service {
-            Some(service) if service.lost.is_some() => Some(self.free),
-            // A single station that keeps order delivers nothing earlier than what is on its wire already.
-            Some(_) if self.stations.len() == 1 && !self.stations[0].may_reorder() => None,
-            _ => self.next_start().map(|(start, _)| start),
-        }
-    }
-
-    fn deliver(&mut self, station: StationId) -> Option<Output<P>> {
-        let from = &mut self.stations[station.0];
-        let (at, packet) = from.wire.pop()?;
-        from.counters.delivered_packets += 1;
-        Some(Output::Delivered {
-            station,
-            packet,
-            at,
-        })
-    }
-}
-
-fn earlier(one: Option<Nanos>, other: Option<Nanos>) -> Option<Nanos> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
     }
 }

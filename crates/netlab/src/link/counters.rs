@@ -57,6 +57,10 @@ impl Counters {
     }
 
     pub(super) fn count_drop(&mut self, reason: DropReason) {
-        self.dropped[reason as usize] += 1;
+        self.add_drops(reason, 1);
+    }
+
+    pub(super) fn add_drops(&mut self, reason: DropReason, packets: u64) {
+        self.dropped[reason as usize] += packets;
     }
 }

@@ -5,10 +5,12 @@
 mod channel;
 mod counters;
 mod delay_line;
+mod fixed_rate;
 mod loss;
 mod queue;
 mod serializer;
 mod station;
+mod stepwise;
 
 pub use channel::{Channel, Enqueued, Output, StationId};
 pub use counters::{Counters, DropReason};

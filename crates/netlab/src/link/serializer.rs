@@ -1,5 +1,7 @@
 //! Serializers: how long a packet occupies the link.
 
+use std::num::NonZeroU64;
+
 use crate::resolved::{Direction, Trace};
 use crate::time::{NANOS_PER_SECOND, Nanos};
 
@@ -42,55 +44,39 @@ impl Serializer {
     pub(super) fn mean_rate_bps(&self) -> Option<f64> {
         match self {
             Self::Infinite => None,
-            Self::Rate(rate) => Some(rate.rate_bps as f64),
+            Self::Rate(rate) => Some(rate.rate_bps.get() as f64),
             Self::Trace(trace) => Some(trace.mean_rate_bps()),
         }
     }
 }
 
 /// A constant rate. Instants are rounded up to whole nanoseconds; within a busy period the error does not add up.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct RateSerializer {
-    rate_bps: u64,
+    rate_bps: NonZeroU64,
+    /// How long a byte takes: `ns_per_byte` + `remainder_per_byte` / `rate_bps`.
+    ns_per_byte: Nanos,
+    remainder_per_byte: u64,
     finished: Nanos,
     /// By how much `finished` was rounded up, in units of 1 / `rate_bps` nanoseconds; less than one nanosecond.
     rounded_up: u64,
-    /// The duration of the last packet: most packets are of the same size, and divisions are slow.
-    last: Duration,
-}
-
-/// How long some bytes take: `whole_ns` + `remainder` / rate, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-struct Duration {
-    bytes: u32,
-    whole_ns: Nanos,
-    remainder: u64,
 }
 
 impl RateSerializer {
     fn new(rate_bps: u64) -> Self {
-        let last = Duration {
-            bytes: 0,
-            whole_ns: 0,
-            remainder: 0,
-        };
+        const WORK_PER_BYTE: u64 = 8 * NANOS_PER_SECOND;
+        let rate_bps = NonZeroU64::new(rate_bps).expect("validated: no rate is 0");
         Self {
             rate_bps,
+            ns_per_byte: WORK_PER_BYTE / rate_bps,
+            remainder_per_byte: WORK_PER_BYTE % rate_bps,
             finished: 0,
             rounded_up: 0,
-            last,
         }
     }
 
-    fn transmit(&mut self, start: Nanos, bytes: u32) -> Nanos {
-        if bytes != self.last.bytes {
-            self.last = Duration::of(bytes, self.rate_bps);
-        }
-        let Duration {
-            whole_ns,
-            remainder,
-            ..
-        } = self.last;
+    pub(super) fn transmit(&mut self, start: Nanos, bytes: u32) -> Nanos {
+        let (whole_ns, remainder) = self.duration(bytes);
         let paid = if start == self.finished {
             self.rounded_up
         } else {
@@ -98,33 +84,36 @@ impl RateSerializer {
         };
         let partial_ns = u64::from(remainder > paid);
         self.rounded_up = if remainder > paid {
-            self.rate_bps - (remainder - paid)
+            self.rate_bps.get() - (remainder - paid)
         } else {
             paid - remainder
         };
         self.finished = start.saturating_add(whole_ns).saturating_add(partial_ns);
         self.finished
     }
-}
 
-impl Duration {
-    fn of(bytes: u32, rate_bps: u64) -> Self {
-        const WORK_PER_BYTE: u64 = 8 * NANOS_PER_SECOND;
-        if let Some(work) = u64::from(bytes).checked_mul(WORK_PER_BYTE) {
-            return Self {
-                bytes,
-                whole_ns: work / rate_bps,
-                remainder: work % rate_bps,
-            };
+    /// Undoes the last transmission, before which the one at `finished` was, without a pause in between.
+    pub(super) fn take_back(&mut self, bytes: u32, finished: Nanos) {
+        let (_, remainder) = self.duration(bytes);
+        let paid = u128::from(self.rounded_up) + u128::from(remainder);
+        self.rounded_up = (paid % u128::from(self.rate_bps.get())) as u64;
+        self.finished = finished;
+    }
+
+    /// How long some bytes take: whole nanoseconds, and what is left, in units of 1 / `rate_bps` nanoseconds.
+    fn duration(&self, bytes: u32) -> (Nanos, u64) {
+        let whole_ns = u64::from(bytes).saturating_mul(self.ns_per_byte);
+        // So it is with most rates.
+        if self.remainder_per_byte == 0 {
+            return (whole_ns, 0);
         }
-        let work = u128::from(bytes) * u128::from(WORK_PER_BYTE);
-        let rate = u128::from(rate_bps);
-        let whole_ns = Nanos::try_from(work / rate).unwrap_or(Nanos::MAX);
-        Self {
-            bytes,
-            whole_ns,
-            remainder: (work % rate) as u64,
-        }
+        let rest = u128::from(bytes) * u128::from(self.remainder_per_byte);
+        let rate = u128::from(self.rate_bps.get());
+        let (more_ns, remainder) = match u64::try_from(rest) {
+            Ok(rest) => (rest / self.rate_bps, rest % self.rate_bps),
+            Err(_) => ((rest / rate) as u64, (rest % rate) as u64),
+        };
+        (whole_ns.saturating_add(more_ns), remainder)
     }
 }
 

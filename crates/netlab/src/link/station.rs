@@ -2,11 +2,12 @@
 
 use super::counters::Counters;
 use super::delay_line::DelayLine;
+use super::fixed_rate::{FixedRate, Interrupted};
 use super::loss::LossProcess;
-use super::queue::{self, Discarded, Discipline, Queued, Service};
+use super::queue::{self, Discarded, Discipline, Limit, Queued, Service};
 use super::serializer::Serializer;
 use super::{DropReason, Packet};
-use crate::resolved::{Direction, LossPlace};
+use crate::resolved::{self, Direction, LossPlace};
 use crate::rng::Generator;
 use crate::time::Nanos;
 
@@ -81,6 +82,44 @@ impl<P: Packet> Station<P> {
             counters: Counters::default(),
             is_up: true,
         }
+    }
+
+    /// What it does, if when a packet arrives depends on nothing that comes after it.
+    pub(super) fn fixed_rate(&self) -> Option<FixedRate> {
+        let Direction { loss, queue, .. } = &self.direction;
+        let is_plain = matches!(loss, resolved::Loss::None {})
+            && matches!(queue, resolved::Queue::DropTail(_))
+            && self.direction.jitter_ns == 0
+            && !self.direction.reorder;
+        let serializer = match &self.serializer {
+            Serializer::Infinite => None,
+            Serializer::Rate(rate) => Some(*rate),
+            Serializer::Trace(_) => return None,
+        };
+        (self.is_up && is_plain).then(|| FixedRate {
+            serializer,
+            overhead_bytes: self.overhead_bytes,
+            delay: self.direction.delay_ns,
+            limit: Limit::new(queue),
+        })
+    }
+
+    /// Takes what is under way.
+    pub(super) fn take_over(&mut self, interrupted: Interrupted<P>) {
+        for (arrival, packet) in interrupted.on_wire {
+            self.wire.push(arrival, packet);
+        }
+        for packet in interrupted.waiting {
+            self.queue.restore(packet);
+        }
+        if let Some(rate) = interrupted.serializer {
+            self.serializer = Serializer::Rate(rate);
+        }
+    }
+
+    /// Whether nothing waits and nothing is on the wire.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.is_backlogged() && self.wire.len() == 0
     }
 
     pub(super) fn enqueue(

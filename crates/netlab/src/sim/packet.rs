@@ -75,10 +75,10 @@ impl Segments {
         self.all[id.0 as usize].as_ref().expect("it is under way")
     }
 
-    /// A segment whose way has ended; it is under way no more.
-    pub(super) fn take(&mut self, id: SegmentId) -> wire::Packet {
+    /// Forgets a segment whose way has ended.
+    pub(super) fn forget(&mut self, id: SegmentId) {
         self.free.push(id.0);
-        self.all[id.0 as usize].take().expect("it is under way")
+        self.all[id.0 as usize] = None;
     }
 }
 

@@ -219,14 +219,14 @@ impl Sampler {
                 self.note(place, Group::Link, state.values());
             }
             Subject::Interface(index) => {
-                let interface = &network.interfaces()[index];
+                let state = network.interface_state(index);
                 let counters = [
-                    u64::from(interface.is_up()),
-                    interface.sent,
-                    interface.received,
-                    interface.dropped_interface_down,
-                    interface.dropped_no_address,
-                    interface.dropped_no_route,
+                    u64::from(state.is_up),
+                    state.sent,
+                    state.received,
+                    state.dropped_interface_down,
+                    state.dropped_no_address,
+                    state.dropped_no_route,
                 ];
                 self.note(place, Group::Interface, reals(counters));
             }

@@ -111,7 +111,7 @@ impl Simulation {
         let mut simulation = Self {
             schedule: Schedule::new(&experiment),
             stalls: Stalls::new(&experiment),
-            deadlines: Deadlines::new(queue.build(), entities),
+            deadlines: Deadlines::new(queue, entities),
             sampler: Sampler::create(directory, &experiment, &flows)?,
             units: UnitTable::create(directory, &ids)?,
             trace_hash: TraceHash::new(),
@@ -354,7 +354,7 @@ impl Simulation {
                     Content::Datagram(datagram) => {
                         self.flows.app_mut(datagram.application as usize).lose();
                     }
-                    Content::Segment(segment) => drop(self.network.segments.take(segment.id)),
+                    Content::Segment(segment) => self.network.segments.forget(segment.id),
                 }
                 Ok(())
             }
@@ -366,8 +366,10 @@ impl Simulation {
             Content::Datagram(datagram) => self.deliver_datagram(packet, datagram),
             Content::Segment(segment) => {
                 let host = self.flows.hosts().host_of(interface);
-                let segment = self.network.segments.take(segment.id);
-                self.flows.hosts_mut().deliver(self.now, host, &segment);
+                let segments = &mut self.network.segments;
+                let hosts = self.flows.hosts_mut();
+                hosts.deliver(self.now, host, segments.get(segment.id));
+                segments.forget(segment.id);
                 self.run_host(host)
             }
         }

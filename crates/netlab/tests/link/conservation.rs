@@ -1,6 +1,6 @@
 //! Laws that hold for any parameters, arrivals and changes.
 
-use netlab::link::{Channel, DropReason, StationId};
+use netlab::link::{Channel, Counters, DropReason, StationId};
 use netlab::resolved::{
     Codel, Direction, DropTail, FqCodel, GilbertElliott, Loss, LossPlace, Pie, Queue, Red, Trace,
 };
@@ -11,6 +11,8 @@ use crate::driver::{Datagram, Dropped, Link, plain};
 
 const STATIONS: usize = 2;
 const FLOWS: u64 = 3;
+/// Of each packet on a medium.
+const OVERHEAD_BYTES: u32 = 5;
 
 fn limits() -> impl Strategy<Value = (Option<u64>, Option<u64>)> {
     (prop::option::of(1..20u64), prop::option::of(1..60_000u64))
@@ -126,6 +128,26 @@ fn direction() -> impl Strategy<Value = Direction> {
         )
 }
 
+/// Most often with nothing but a rate, a delay and a limit; the overhead is that of `channel`.
+fn often_simple() -> impl Strategy<Value = Direction> {
+    let simple = |direction: Direction| Direction {
+        queue: Queue::DropTail(DropTail {
+            limit_packets: direction.queue.limits().0,
+            limit_bytes: direction.queue.limits().1,
+        }),
+        loss: Loss::None {},
+        jitter_ns: 0,
+        reorder: false,
+        trace: None,
+        ..direction
+    };
+    let any = prop_oneof![8 => direction().prop_map(simple), 1 => direction()];
+    any.prop_map(|direction| Direction {
+        overhead_bytes: OVERHEAD_BYTES,
+        ..direction
+    })
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Offer {
@@ -144,6 +166,14 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
+    step_with(direction())
+}
+
+fn step_of_often_simple() -> impl Strategy<Value = Step> {
+    step_with(often_simple())
+}
+
+fn step_with(directions: impl Strategy<Value = Direction>) -> impl Strategy<Value = Step> {
     let offer =
         (0..STATIONS, 0..65_536u32, 0..FLOWS).prop_map(|(station, bytes, flow)| Step::Offer {
             station,
@@ -151,7 +181,7 @@ fn step() -> impl Strategy<Value = Step> {
             flow,
         });
     let reconfigure =
-        (0..STATIONS, direction()).prop_map(|(station, direction)| Step::Reconfigure {
+        (0..STATIONS, directions).prop_map(|(station, direction)| Step::Reconfigure {
             station,
             direction: Box::new(direction),
         });
@@ -159,14 +189,17 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![40 => offer, 2 => reconfigure, 1 => set_up]
 }
 
+fn gap() -> impl Strategy<Value = Nanos> {
+    prop_oneof![Just(0), 0..1_000_000u64, 0..100_000_000u64]
+}
+
 /// Steps, each with the time since the one before.
 fn steps() -> impl Strategy<Value = Vec<(Nanos, Step)>> {
-    let gap = prop_oneof![Just(0), 0..1_000_000u64, 0..100_000_000u64];
-    prop::collection::vec((gap, step()), 1..150)
+    prop::collection::vec((gap(), step()), 1..150)
 }
 
 fn channel(shared_rate_bps: Option<u64>) -> Channel<Datagram> {
-    Channel::medium(shared_rate_bps, 5).expect("a valid rate")
+    Channel::medium(shared_rate_bps, OVERHEAD_BYTES).expect("a valid rate")
 }
 
 fn shared_rate() -> impl Strategy<Value = Option<u64>> {
@@ -181,9 +214,12 @@ struct Run {
 
 impl Run {
     fn new(shared_rate_bps: Option<u64>, directions: [Direction; STATIONS]) -> Self {
-        let link = Link::with_stations(channel(shared_rate_bps), &directions);
+        Self::on(channel(shared_rate_bps), &directions)
+    }
+
+    fn on(channel: Channel<Datagram>, directions: &[Direction]) -> Self {
         Self {
-            link,
+            link: Link::with_stations(channel, directions),
             current: directions.to_vec(),
             now: 0,
         }
@@ -236,6 +272,17 @@ impl Run {
         Ok(())
     }
 
+    /// All that can be seen from outside, but for the packets that came out.
+    fn state(&self) -> (Counters, [u64; 3], Option<Nanos>) {
+        let (channel, id) = (&self.link.channel, self.link.stations[0]);
+        let gauges = [
+            channel.queue_packets(id),
+            channel.queue_bytes(id),
+            channel.in_flight(id),
+        ];
+        (channel.counters(id), gauges, channel.next_departure())
+    }
+
     /// What came out agrees with the counters, packet by packet and reason by reason.
     fn check_outputs(&self) -> Result<(), TestCaseError> {
         let Link {
@@ -286,6 +333,33 @@ proptest! {
         for id in &run.link.stations {
             prop_assert_eq!(run.link.channel.queue_packets(*id) + run.link.channel.in_flight(*id), 0);
         }
+    }
+
+    /// A link that is simple enough is computed ahead; a medium that only one station uses never is.
+    #[test]
+    fn what_is_computed_ahead_is_what_happens_step_by_step(
+        direction in often_simple(),
+        mut steps in prop::collection::vec((gap(), step_of_often_simple()), 1..150),
+    ) {
+        let directions = [direction];
+        let mut ahead = Run::on(Channel::point_to_point(), &directions);
+        let mut stepwise = Run::on(channel(None), &directions);
+        for (gap, step) in &mut steps {
+            match step {
+                Step::Offer { station, .. }
+                | Step::Reconfigure { station, .. }
+                | Step::SetUp { station, .. } => *station = 0,
+            }
+            for run in [&mut ahead, &mut stepwise] {
+                run.take(*gap, step);
+            }
+            prop_assert_eq!(ahead.state(), stepwise.state());
+        }
+        ahead.link.run_to_end();
+        stepwise.link.run_to_end();
+        prop_assert_eq!(ahead.state(), stepwise.state());
+        prop_assert_eq!(ahead.link.delivered, stepwise.link.delivered);
+        prop_assert_eq!(ahead.link.dropped, stepwise.link.dropped);
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl Link {
         }
     }
 
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> Counters {
         self.channel.counters(self.stations[0])
     }
 

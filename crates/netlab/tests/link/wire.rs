@@ -176,7 +176,7 @@ fn a_reset_link_repeats_its_run() {
         (
             link.delivered.clone(),
             link.dropped.clone(),
-            link.counters().clone(),
+            link.counters(),
         )
     };
     let first = run(&mut link);

@@ -354,6 +354,7 @@ fn what_is_listed_as_missing_is_what_check_refuses() {
     for (own, feature) in [
         ("./own.py:Own", "own class"),
         ("crate:own", "own simulator"),
+        ("./own.bpf.o", "own object"),
     ] {
         let missing = missing_after(|e| {
             e["flows"][0]["transport"] = json!("tcp");

@@ -57,13 +57,13 @@ impl<P> Fifo<P> {
 
 /// The most that may wait.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limit {
+pub(in crate::link) struct Limit {
     packets: u64,
     bytes: u64,
 }
 
 impl Limit {
-    pub(super) fn new(queue: &resolved::Queue) -> Self {
+    pub(in crate::link) fn new(queue: &resolved::Queue) -> Self {
         let (packets, bytes) = queue.limits();
         Self {
             packets: packets.unwrap_or(u64::MAX),
@@ -71,7 +71,11 @@ impl Limit {
         }
     }
 
-    pub(super) fn is_exceeded(&self, packets: u64, bytes: u64) -> bool {
+    pub(in crate::link) fn has_bytes(&self) -> bool {
+        self.bytes != u64::MAX
+    }
+
+    pub(in crate::link) fn is_exceeded(&self, packets: u64, bytes: u64) -> bool {
         packets > self.packets || bytes > self.bytes
     }
 

@@ -7,7 +7,7 @@ mod fq_codel;
 mod pie;
 mod red;
 
-pub(super) use fifo::Queued;
+pub(super) use fifo::{Limit, Queued};
 
 use crate::link::{DropReason, Packet};
 use crate::resolved;
@@ -16,7 +16,6 @@ use crate::time::Nanos;
 
 use codel::CodelQueue;
 use drop_tail::DropTailQueue;
-use fifo::Limit;
 use fq_codel::FqCodelQueue;
 use pie::PieQueue;
 use red::RedQueue;

@@ -2,10 +2,14 @@
 //! depend on how many there are.
 
 use super::{Entry, EventQueue, HeapQueue};
+use crate::time::Nanos;
 
-/// A day is 2^10 ns: less than a packet takes on a gigabit link, so that few entries share one even among thousands of links.
-const DAY_SHIFT: u32 = 10;
-/// Days in the wheel: 2^14 of them reach 17 ms ahead, beyond most propagation delays.
+/// A day is 2^10 ns: less than a packet takes on a gigabit link, so that few entries share one even among a thousand links. Among
+/// more, days are shorter.
+const LONGEST_DAY_SHIFT: u32 = 10;
+const SHORTEST_DAY_SHIFT: u32 = 6;
+const ENTITIES_OF_LONGEST_DAY: usize = 2048;
+/// Days in the wheel: 2^14 of them reach 17 ms ahead, beyond most propagation delays, or 1 ms, beyond most packets.
 const DAYS: u64 = 1 << 14;
 const DAYS_PER_WORD: u64 = u64::BITS as u64;
 
@@ -15,35 +19,56 @@ pub struct CalendarQueue {
     due: Vec<Entry>,
     /// The current day, counted from time 0.
     today: u64,
-    wheel: Vec<Vec<Entry>>,
+    day_shift: u32,
+    /// By day of the wheel: the place of its newest entry, or `NOWHERE`.
+    wheel: Vec<u32>,
+    /// The entries in the wheel. Few places are in use, and the same ones again and again, so they stay in the cache.
+    places: Vec<Place>,
+    /// A place that is free; each leads to the next.
+    free: u32,
     /// One bit per day of the wheel: whether it has entries.
     occupied: Vec<u64>,
     beyond: HeapQueue,
 }
 
+struct Place {
+    entry: Entry,
+    /// Another of the same day, or another that is free, or `NOWHERE`.
+    next: u32,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
 impl CalendarQueue {
-    /// An empty queue at time 0.
-    pub fn new() -> Self {
+    /// An empty queue at time 0, for about so many entities.
+    pub fn new(entities: usize) -> Self {
+        let crowd = (entities / ENTITIES_OF_LONGEST_DAY).max(1).ilog2();
+        let shift = LONGEST_DAY_SHIFT.saturating_sub(crowd);
         Self {
             due: Vec::new(),
             today: 0,
-            wheel: vec![Vec::new(); DAYS as usize],
+            day_shift: shift.max(SHORTEST_DAY_SHIFT),
+            wheel: vec![NOWHERE; DAYS as usize],
+            places: Vec::new(),
+            free: NOWHERE,
             occupied: vec![0; (DAYS / DAYS_PER_WORD) as usize],
             beyond: HeapQueue::default(),
         }
     }
 
+    fn day_of(&self, at: Nanos) -> u64 {
+        at >> self.day_shift
+    }
+
     fn fill_due(&mut self) {
-        while self.due.is_empty() {
-            let beyond = self.beyond.peek().map(day_of);
-            let Some(day) = self.next_in_wheel().into_iter().chain(beyond).min() else {
-                return;
-            };
-            self.today = day;
-            self.take_today_from_wheel();
-            self.take_today_from_beyond();
-            self.due.sort_unstable_by(|one, other| other.cmp(one));
-        }
+        let beyond = self.beyond.first().map(|first| self.day_of(first.at));
+        let Some(day) = self.next_in_wheel().into_iter().chain(beyond).min() else {
+            return;
+        };
+        self.today = day;
+        self.take_today_from_wheel();
+        self.take_today_from_beyond();
+        self.due.sort_unstable_by(|one, other| other.cmp(one));
     }
 
     /// The first day after today, within the wheel, that has entries.
@@ -74,55 +99,58 @@ impl CalendarQueue {
             return;
         }
         *word &= !bit;
-        self.due.append(&mut self.wheel[place as usize]);
+        let mut next = std::mem::replace(&mut self.wheel[place as usize], NOWHERE);
+        while let Some(place) = self.places.get_mut(next as usize) {
+            self.due.push(place.entry);
+            let freed = std::mem::replace(&mut next, place.next);
+            place.next = std::mem::replace(&mut self.free, freed);
+        }
     }
 
     fn take_today_from_beyond(&mut self) {
-        while self
-            .beyond
-            .peek()
-            .map(day_of)
-            .is_some_and(|day| day <= self.today)
-        {
-            if let Some(entry) = self.beyond.pop() {
-                self.due.push(entry);
+        let tomorrow = (self.today + 1).saturating_mul(1 << self.day_shift);
+        let beyond = std::iter::from_fn(|| self.beyond.pop_before(tomorrow));
+        self.due.extend(beyond);
+    }
+
+    fn put_into_wheel(&mut self, day: u64, entry: Entry) {
+        let day = day % DAYS;
+        self.occupied[(day / DAYS_PER_WORD) as usize] |= 1 << (day % DAYS_PER_WORD);
+        let newest = &mut self.wheel[day as usize];
+        let place = Place {
+            entry,
+            next: *newest,
+        };
+        match self.places.get_mut(self.free as usize) {
+            Some(free) => {
+                *newest = std::mem::replace(&mut self.free, free.next);
+                *free = place;
+            }
+            None => {
+                *newest = self.places.len() as u32;
+                self.places.push(place);
             }
         }
     }
 }
 
-impl Default for CalendarQueue {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl EventQueue for CalendarQueue {
     fn push(&mut self, entry: Entry) {
-        let day = day_of(entry);
+        let day = self.day_of(entry.at);
         if day <= self.today {
             let place = self.due.partition_point(|other| *other > entry);
             self.due.insert(place, entry);
         } else if day - self.today < DAYS {
-            let place = day % DAYS;
-            self.occupied[(place / DAYS_PER_WORD) as usize] |= 1 << (place % DAYS_PER_WORD);
-            self.wheel[place as usize].push(entry);
+            self.put_into_wheel(day, entry);
         } else {
             self.beyond.push(entry);
         }
     }
 
-    fn peek(&mut self) -> Option<Entry> {
-        self.fill_due();
-        self.due.last().copied()
+    fn pop_before(&mut self, limit: Nanos) -> Option<Entry> {
+        if self.due.is_empty() {
+            self.fill_due();
+        }
+        self.due.pop_if(|entry| entry.at < limit)
     }
-
-    fn pop(&mut self) -> Option<Entry> {
-        self.fill_due();
-        self.due.pop()
-    }
-}
-
-fn day_of(entry: Entry) -> u64 {
-    entry.at >> DAY_SHIFT
 }

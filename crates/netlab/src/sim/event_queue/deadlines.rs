@@ -1,6 +1,6 @@
 //! One lazy deadline per entity over an event queue.
 
-use super::{EntityId, Entry, EventQueue};
+use super::{EntityId, Entry, EventQueue, QueueKind};
 use crate::time::Nanos;
 
 /// When each entity next wants to act. A deadline that moves leaves its old entry behind, which is skipped when it comes up.
@@ -22,14 +22,14 @@ struct Deadline {
 
 impl Deadlines {
     /// No deadlines for any of `count` entities.
-    pub fn new(queue: Box<dyn EventQueue>, count: usize) -> Self {
+    pub fn new(queue: QueueKind, count: usize) -> Self {
         let none = Deadline {
             at: NEVER,
             entered_at: NEVER,
             number: 0,
         };
         Self {
-            queue,
+            queue: queue.build(count),
             entities: vec![none; count],
         }
     }
@@ -47,8 +47,7 @@ impl Deadlines {
     pub fn pop_before(&mut self, limit: Nanos) -> Option<(Nanos, EntityId)> {
         loop {
             // An entry is never later than the deadline it stands for.
-            let entry = self.queue.peek().filter(|entry| entry.at < limit)?;
-            self.queue.pop();
+            let entry = self.queue.pop_before(limit)?;
             let deadline = &mut self.entities[entry.entity.0 as usize];
             if entry.at != deadline.entered_at || entry.number != deadline.number {
                 continue;
@@ -78,14 +77,13 @@ impl Deadlines {
 
 #[cfg(test)]
 mod tests {
-    use super::super::QueueKind;
     use super::*;
 
     const A: EntityId = EntityId(0);
     const B: EntityId = EntityId(1);
 
     fn deadlines() -> Deadlines {
-        Deadlines::new(QueueKind::Calendar.build(), 2)
+        Deadlines::new(QueueKind::Calendar, 2)
     }
 
     #[test]

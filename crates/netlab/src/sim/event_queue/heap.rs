@@ -4,21 +4,26 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{Entry, EventQueue};
+use crate::time::Nanos;
 
 /// A binary heap: logarithmic in the number of entries, of which there is about one per entity.
 #[derive(Debug, Default)]
 pub struct HeapQueue(BinaryHeap<Reverse<Entry>>);
+
+impl HeapQueue {
+    /// The least entry.
+    pub(super) fn first(&self) -> Option<&Entry> {
+        self.0.peek().map(|Reverse(entry)| entry)
+    }
+}
 
 impl EventQueue for HeapQueue {
     fn push(&mut self, entry: Entry) {
         self.0.push(Reverse(entry));
     }
 
-    fn peek(&mut self) -> Option<Entry> {
-        self.0.peek().map(|Reverse(entry)| *entry)
-    }
-
-    fn pop(&mut self) -> Option<Entry> {
+    fn pop_before(&mut self, limit: Nanos) -> Option<Entry> {
+        self.first().filter(|entry| entry.at < limit)?;
         self.0.pop().map(|Reverse(entry)| entry)
     }
 }

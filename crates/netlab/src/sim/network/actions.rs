@@ -17,8 +17,8 @@ impl Network {
         deadlines: &mut Deadlines,
     ) -> Result<(), InvalidDirection> {
         match action {
-            Action::InterfaceDown { interface } => self.interface(interface).is_up = false,
-            Action::InterfaceUp { interface } => self.interface(interface).is_up = true,
+            Action::InterfaceDown { interface } => self.set_interface_up(interface, false),
+            Action::InterfaceUp { interface } => self.set_interface_up(interface, true),
             Action::AddressAdd { interface } => self.interface(interface).has_address = true,
             Action::AddressRemove { interface } => self.interface(interface).has_address = false,
             Action::LinkDown { link, by } => {
@@ -47,6 +47,20 @@ impl Network {
         &mut self.interfaces[self.interface_of[id]]
     }
 
+    fn set_interface_up(&mut self, id: &str, up: bool) {
+        self.interface(id).is_up = up;
+        self.note_passage(self.interface_of[id]);
+    }
+
+    fn note_passage(&mut self, interface: usize) {
+        let Interface {
+            is_up,
+            port_is_down,
+            ..
+        } = self.interfaces[interface];
+        self.passes[interface] = is_up && !port_is_down;
+    }
+
     fn set_link_up(
         &mut self,
         now: Nanos,
@@ -62,9 +76,10 @@ impl Network {
             }
             LinkDownBy::DropRule => self.links.set_drop_rule(link, !up),
             LinkDownBy::PortDown => {
-                for end in self.ends[link] {
+                for end in self.ends[link].map(|end| end as usize) {
                     let interface = &mut self.interfaces[end];
                     interface.port_is_down = !up && interface.is_port;
+                    self.note_passage(end);
                 }
             }
         }

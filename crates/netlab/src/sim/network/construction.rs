@@ -28,12 +28,14 @@ impl Network {
         captures: Captures,
     ) -> Result<Self, InvalidDirection> {
         let interface_of = indices(experiment.interfaces.iter().map(|interface| &interface.id));
-        let links = experiment.links.iter();
+        let ends = experiment.links.iter();
+        let ends = ends.map(|link| [&link.a, &link.b].map(|id| interface_of[id] as u32));
+        let ends: Vec<_> = ends.collect();
+        let up = experiment.interfaces.iter();
         Ok(Self {
-            interfaces: interfaces(experiment),
-            ends: links
-                .map(|link| [&link.a, &link.b].map(|id| interface_of[id]))
-                .collect(),
+            interfaces: interfaces(experiment, &ends),
+            passes: up.map(|interface| interface.up).collect(),
+            ends,
             links: Links::new(experiment, seed)?,
             segments: Segments::default(),
             captures,
@@ -131,22 +133,31 @@ fn indices<'a>(ids: impl Iterator<Item = &'a String>) -> HashMap<String, usize> 
         .collect()
 }
 
-fn interfaces(experiment: &Experiment) -> Vec<Interface> {
+fn interfaces(experiment: &Experiment, ends: &[[u32; 2]]) -> Vec<Interface> {
     let hosts: HashSet<_> = experiment.hosts.iter().map(|host| &host.id).collect();
     let nodes = experiment.interfaces.iter().map(|one| &one.node);
     let nodes: BTreeMap<_, _> = nodes.zip(0..).collect();
-    let new = |interface: &resolved::Interface| Interface {
+    let mut outgoing = vec![0; experiment.interfaces.len()];
+    for (direction, interface) in ends.iter().flatten().enumerate() {
+        outgoing[*interface as usize] = direction;
+    }
+    let new = |(interface, outgoing): (&resolved::Interface, usize)| Interface {
+        outgoing,
         node: nodes[&interface.node],
         is_port: !hosts.contains(&interface.node),
         is_up: interface.up,
         port_is_down: false,
         address: addresses_at(interface).first().copied(),
         has_address: interface.ipv4.is_some() || interface.ipv6.is_some(),
-        sent: 0,
-        received: 0,
-        dropped_interface_down: 0,
+        dropped_leaving: 0,
+        dropped_arriving: 0,
         dropped_no_address: 0,
         dropped_no_route: 0,
     };
-    experiment.interfaces.iter().map(new).collect()
+    experiment
+        .interfaces
+        .iter()
+        .zip(outgoing)
+        .map(new)
+        .collect()
 }

@@ -72,8 +72,20 @@ pub(in crate::sim) struct Interface {
     /// Taken down as the port of a link that is out of service.
     port_is_down: bool,
     has_address: bool,
+    /// The link direction that begins here.
+    outgoing: usize,
     /// Its own address, where it has one.
     address: Option<IpAddr>,
+    /// What was to leave by it, and what arrived at it, while it was down.
+    dropped_leaving: u64,
+    dropped_arriving: u64,
+    dropped_no_address: u64,
+    dropped_no_route: u64,
+}
+
+/// What an interface has counted.
+pub(in crate::sim) struct InterfaceState {
+    pub(in crate::sim) is_up: bool,
     pub(in crate::sim) sent: u64,
     pub(in crate::sim) received: u64,
     pub(in crate::sim) dropped_interface_down: u64,
@@ -81,17 +93,13 @@ pub(in crate::sim) struct Interface {
     pub(in crate::sim) dropped_no_route: u64,
 }
 
-impl Interface {
-    pub(in crate::sim) fn is_up(&self) -> bool {
-        self.is_up && !self.port_is_down
-    }
-}
-
 /// All that carries packets.
 pub(in crate::sim) struct Network {
     interfaces: Vec<Interface>,
+    /// By interface, apart as every packet asks: whether it and its port are up.
+    passes: Vec<bool>,
     /// By link: interfaces a and b.
-    ends: Vec<[usize; 2]>,
+    ends: Vec<[u32; 2]>,
     links: Links<Packet>,
     /// What packets carry, if it is TCP.
     pub(in crate::sim) segments: Segments,
@@ -109,8 +117,19 @@ impl Network {
         self.links.channel_count()
     }
 
-    pub(in crate::sim) fn interfaces(&self) -> &[Interface] {
-        &self.interfaces
+    /// State of an interface, as of the last time the channels of its link were called.
+    pub(in crate::sim) fn interface_state(&self, index: usize) -> InterfaceState {
+        let interface = &self.interfaces[index];
+        let leaving = self.links.state(interface.outgoing);
+        let arriving = self.links.state(interface.outgoing ^ 1);
+        InterfaceState {
+            is_up: self.passes[index],
+            sent: leaving.offered_packets,
+            received: arriving.delivered_packets - interface.dropped_arriving,
+            dropped_interface_down: interface.dropped_leaving + interface.dropped_arriving,
+            dropped_no_address: interface.dropped_no_address,
+            dropped_no_route: interface.dropped_no_route,
+        }
     }
 
     /// Brings the gauges of all links to `now`, without any packet leaving one.
@@ -125,12 +144,9 @@ impl Network {
 
     /// The interfaces at the beginning and at the end of a link direction.
     fn ends_of(&self, direction: usize) -> [usize; 2] {
-        let [a, b] = self.ends[direction / 2];
-        if direction.is_multiple_of(2) {
-            [a, b]
-        } else {
-            [b, a]
-        }
+        let ends = &self.ends[direction / 2];
+        let from = direction % 2;
+        [ends[from] as usize, ends[1 - from] as usize]
     }
 
     /// The route of a segment between these two, if a flow has one. With a source route it is the first that passes these
@@ -178,7 +194,7 @@ impl Network {
         deadlines: &mut Deadlines,
     ) -> Option<Fate> {
         let route = self.routes.get(packet.route);
-        let source = route.source;
+        let source = route.source as usize;
         packet.hop = route.first_hop;
         let interface = &mut self.interfaces[source];
         if !interface.has_address {
@@ -192,7 +208,10 @@ impl Network {
     fn go_on(&mut self, now: Nanos, packet: Packet, deadlines: &mut Deadlines) -> Option<Fate> {
         match self.routes.direction(packet.hop) {
             Some(direction) => self.send(now, direction, packet, deadlines),
-            None => Some(self.take_in(self.routes.get(packet.route).destination, packet)),
+            None => {
+                let destination = self.routes.get(packet.route).destination;
+                Some(self.take_in(destination as usize, packet))
+            }
         }
     }
 
@@ -220,7 +239,8 @@ impl Network {
             return;
         }
         let route = self.routes.get(packet.route);
-        let ends = [route.source, route.destination].map(|end| self.interfaces[end].address);
+        let ends =
+            [route.source, route.destination].map(|end| self.interfaces[end as usize].address);
         let [Some(source), Some(destination)] = ends else {
             return;
         };
@@ -237,18 +257,20 @@ impl Network {
         deadlines: &mut Deadlines,
     ) -> Option<Fate> {
         let [from, _] = self.ends_of(index);
-        let interface = &mut self.interfaces[from];
-        if !interface.is_up() {
-            interface.dropped_interface_down += 1;
+        if !self.passes[from] {
+            self.interfaces[from].dropped_leaving += 1;
             return Some(dropped(
                 packet,
                 DropPlace::InterfaceDown { interface: from },
             ));
         }
-        interface.sent += 1;
         self.capture(now, from, true, &packet);
+        let channel = self.links.channel_of(index);
+        let is_settled = self.links.is_settled(channel);
         let enqueued = self.links.offer(now, index, packet);
-        self.schedule(now, self.links.channel_of(index), deadlines);
+        if !is_settled {
+            self.schedule(now, channel, deadlines);
+        }
         match enqueued {
             Enqueued::Queued => None,
             Enqueued::Dropped(reason) => {
@@ -308,15 +330,13 @@ impl Network {
         mut packet: Packet,
         deadlines: &mut Deadlines,
     ) -> Option<Fate> {
-        let interface = &mut self.interfaces[index];
-        if !interface.is_up() {
-            interface.dropped_interface_down += 1;
+        if !self.passes[index] {
+            self.interfaces[index].dropped_arriving += 1;
             return Some(dropped(
                 packet,
                 DropPlace::InterfaceDown { interface: index },
             ));
         }
-        interface.received += 1;
         self.capture(now, index, false, &packet);
         packet.hop += 1;
         self.go_on(now, packet, deadlines)

@@ -36,9 +36,9 @@ impl RouteId {
 /// A way through the network. Its ends need not be on its first and last link: a host answers for all its addresses.
 pub(super) struct Route {
     /// The interface whose address is that of the sender.
-    pub(super) source: usize,
+    pub(super) source: u32,
     /// The interface whose address is that of the receiver.
-    pub(super) destination: usize,
+    pub(super) destination: u32,
     /// Where its first link direction stands among those of all routes.
     pub(super) first_hop: u32,
 }
@@ -73,10 +73,8 @@ pub(super) struct Routes {
     hops: Vec<u32>,
     /// What leads from one address of a flow to another, both ways.
     of_flow: FxHashMap<(usize, AddressPair), Known>,
-    /// What routers chose, by the sender and the receiver of a path.
+    /// From one end of a subflow to the other: what routers chose, both ways, and the way back of what came with a source route.
     of_ends: FxHashMap<(SocketAddr, SocketAddr), RouteId>,
-    /// The ways back of what came with a source route, by both ends.
-    pinned: FxHashMap<(SocketAddr, SocketAddr), RouteId>,
 }
 
 impl Routes {
@@ -85,8 +83,8 @@ impl Routes {
         let route = RouteId(self.routes.len() as u32);
         for (source, destination, hops) in [(local, remote, there), (remote, local, back)] {
             self.routes.push(Route {
-                source,
-                destination,
+                source: source as u32,
+                destination: destination as u32,
                 first_hop: self.hops.len() as u32,
             });
             self.hops.extend(hops);
@@ -156,7 +154,7 @@ impl Routes {
         source: SocketAddr,
         destination: SocketAddr,
     ) -> Option<RouteId> {
-        if let Some(route) = self.pinned.get(&(source, destination)) {
+        if let Some(route) = self.of_ends.get(&(source, destination)) {
             return Some(*route);
         }
         let (known, opened_from) = self.known(source, destination)?;
@@ -168,7 +166,7 @@ impl Routes {
                     true => (destination, source),
                     false => (source, destination),
                 };
-                let route = self.chosen_between(forwarding, path, from, to)?;
+                let route = self.choose(forwarding, path, from, to)?;
                 Some(if is_back { route.reversed() } else { route })
             }
         }
@@ -188,7 +186,7 @@ impl Routes {
 
     /// Lets segments between these two take this route from now on.
     pub(super) fn pin(&mut self, source: SocketAddr, destination: SocketAddr, route: RouteId) {
-        self.pinned.insert((source, destination), route);
+        self.of_ends.insert((source, destination), route);
     }
 
     /// What leads from one end of a flow to the other, and the port that its opener has.
@@ -208,16 +206,13 @@ impl Routes {
     }
 
     /// The route that routers choose from the sender of a path to its receiver; they are asked once.
-    fn chosen_between(
+    fn choose(
         &mut self,
         forwarding: &mut Forwarding,
         path: ChosenPath,
         source: SocketAddr,
         destination: SocketAddr,
     ) -> Option<RouteId> {
-        if let Some(route) = self.of_ends.get(&(source, destination)) {
-            return Some(*route);
-        }
         let tuple = FiveTuple {
             source,
             destination,
@@ -225,6 +220,7 @@ impl Routes {
         };
         let route = self.add_chosen(forwarding, path, tuple)?;
         self.of_ends.insert((source, destination), route);
+        self.of_ends.insert((destination, source), route.reversed());
         Some(route)
     }
 }

@@ -1,0 +1,197 @@
+//! Calls that block. packetdrill makes them on a thread of their own, while its first thread runs the script and lets the
+//! time pass.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use mptcp::time::{Nanos, SECOND};
+
+use crate::host::{Errno, Host};
+
+/// The longest, in real time, that the script waits for the thread of a call that has just ended to look at the clock.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The longest wait for a packet, in virtual time: the longest retransmission timeout.
+const LONGEST_SILENCE: Nanos = 120 * SECOND;
+
+/// A clock that stands still would hang a script that spins on it.
+const TICK: Nanos = 1000;
+
+/// The host, and whose turn it is.
+pub struct Turns {
+    state: Mutex<State>,
+    /// Something happened to the host.
+    changed: Condvar,
+    /// A thread that waited has looked at it.
+    looked: Condvar,
+    script: ThreadId,
+}
+
+struct State {
+    host: Host,
+    /// Calls that wait, and how many of them have not looked since something happened.
+    waiting: u32,
+    to_look: u32,
+    /// A call has returned whose thread has not yet asked for the time.
+    has_returned: bool,
+}
+
+impl Turns {
+    /// The calling thread is the one that runs the script.
+    pub fn new(host: Host) -> Self {
+        Self {
+            state: Mutex::new(State {
+                host,
+                waiting: 0,
+                to_look: 0,
+                has_returned: false,
+            }),
+            changed: Condvar::new(),
+            looked: Condvar::new(),
+            script: thread::current().id(),
+        }
+    }
+
+    /// Makes a call that does not block.
+    pub fn call<T>(&self, call: impl FnOnce(&mut Host) -> T) -> T {
+        let mut state = self.lock();
+        let answer = call(&mut state.host);
+        self.announce(&mut state);
+        answer
+    }
+
+    /// Makes a call on a socket until it has an answer other than EAGAIN, unless the socket does not block. On the thread of the
+    /// script nobody else lets time pass: there it does so itself.
+    pub fn wait<T>(
+        &self,
+        socket: i32,
+        mut call: impl FnMut(&mut Host) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let mut state = self.lock();
+        let mut has_waited = false;
+        let answer = loop {
+            let answer = call(&mut state.host);
+            let would_block = matches!(answer, Err(libc::EAGAIN));
+            if !would_block || !state.host.blocks(socket) {
+                break answer;
+            }
+            if thread::current().id() == self.script {
+                if !state.host.advance_to_next() {
+                    break answer;
+                }
+                continue;
+            }
+            if !has_waited {
+                state.waiting += 1;
+                has_waited = true;
+            }
+            state = self.await_change(state);
+        };
+        self.end_wait(&mut state, has_waited);
+        answer
+    }
+
+    /// Asks until the answer is more than 0, or so much time has passed; without a duration there is no end.
+    pub fn poll(&self, duration: Option<Nanos>, mut ask: impl FnMut(&mut Host) -> i32) -> i32 {
+        let mut state = self.lock();
+        let deadline = duration.map(|duration| state.host.now() + duration);
+        let is_script = thread::current().id() == self.script;
+        let mut has_waited = false;
+        let answer = loop {
+            let answer = ask(&mut state.host);
+            let now = state.host.now();
+            if answer > 0 || deadline.is_some_and(|at| at <= now) {
+                break answer;
+            }
+            if is_script {
+                let next = state.host.next_timer().into_iter().chain(deadline).min();
+                let Some(at) = next else { break answer };
+                state.host.advance_to(at);
+                continue;
+            }
+            if !has_waited {
+                state.waiting += 1;
+                has_waited = true;
+            }
+            state = self.await_change(state);
+        };
+        self.end_wait(&mut state, has_waited);
+        answer
+    }
+
+    fn end_wait(&self, state: &mut State, has_waited: bool) {
+        if has_waited {
+            state.waiting -= 1;
+            state.has_returned = true;
+            self.looked.notify_all();
+        }
+        self.announce(state);
+    }
+
+    fn await_change<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.to_look = state.to_look.saturating_sub(1);
+        self.looked.notify_all();
+        let unpoisoned = self.changed.wait(state);
+        unpoisoned.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time, in nanoseconds; it goes on a little each time that it is asked for.
+    pub fn now(&self) -> Nanos {
+        let mut state = self.lock();
+        state.has_returned = false;
+        self.looked.notify_all();
+        let at = state.host.now() + TICK;
+        state.host.advance_to(at);
+        self.announce(&mut state);
+        at
+    }
+
+    /// Lets so much time pass. A call that ends meanwhile ends at its own time.
+    pub fn sleep(&self, duration: Nanos) {
+        let mut state = self.lock();
+        let until = state.host.now() + duration;
+        loop {
+            state = self.let_others_look(state);
+            let next = state.host.next_timer().filter(|at| *at < until);
+            state.host.advance_to(next.unwrap_or(until));
+            self.announce(&mut state);
+            if next.is_none() {
+                break;
+            }
+        }
+        drop(self.let_others_look(state));
+    }
+
+    /// Who waits looks at what happened, and who has returned may ask for the time before it changes.
+    fn let_others_look<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let is_busy = |state: &mut State| state.to_look > 0 || state.has_returned;
+        let waited = self.looked.wait_timeout_while(state, PATIENCE, is_busy);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.has_returned = false;
+        state
+    }
+
+    /// The next packet that the host sends and when it did, if it sends one before long.
+    pub fn next_packet(&self) -> Option<(Nanos, Vec<u8>)> {
+        let mut state = self.lock();
+        let deadline = state.host.now() + LONGEST_SILENCE;
+        loop {
+            if let Some(sent) = state.host.take_sent() {
+                return Some(sent);
+            }
+            state.host.next_timer().filter(|at| *at <= deadline)?;
+            state.host.advance_to_next();
+            self.announce(&mut state);
+        }
+    }
+
+    fn announce(&self, state: &mut State) {
+        state.to_look = state.waiting;
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
