@@ -208,8 +208,8 @@ def test_the_list_has_one_entry_per_experiment(desk: Path) -> None:
     assert ended.document == {
         "schema": "mptcplab/list/1",
         "experiments": [
-            {"id": "mixed/traffic", "title": "", "on": ["sim", "kernel"], "missing": []},
-            {"id": "mixed/program", "title": "", "on": ["kernel"], "missing": []},
+            {"id": "mixed/traffic", "title": "", "on": ["sim", "userspace", "kernel"], "missing": []},
+            {"id": "mixed/program", "title": "", "on": ["userspace", "kernel"], "missing": []},
         ],
     }
 

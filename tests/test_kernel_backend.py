@@ -39,10 +39,10 @@ class MadeLive:
         self.lock = threading.Lock()
         self.refuse_at: Callable[[int], bool] = lambda _: False
 
-    def live_capabilities(self, *, on_any_machine: bool) -> list[tuple[str, bool, str]]:  # noqa: ARG002
+    def live_capabilities(self, *, on_any_machine: bool, own_stack: bool) -> list[tuple[str, bool, str]]:  # noqa: ARG002
         return self.capabilities
 
-    def live_check(self, text: str, *, on_any_machine: bool) -> list[tuple[str, str]]:  # noqa: ARG002
+    def live_check(self, text: str, *, on_any_machine: bool, own_stack: bool) -> list[tuple[str, str]]:  # noqa: ARG002
         json.loads(text)
         return self.missing
 
