@@ -14,6 +14,8 @@ PR_SET_CHILD_SUBREAPER = 36
 #: Whoever is killed is not gone at once.
 SETTLED_WITHIN_S = 10.0
 AVAILABLE_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+#: Where the kernel keeps eBPF programs; whoever first needs it mounts it for all.
+USUAL_MOUNT = "/sys/fs/bpf"
 CGROUPS, NAMED_NAMESPACES = Path("/sys/fs/cgroup"), Path("/run/netns")
 
 
@@ -44,7 +46,8 @@ class Traces:
             processes=frozenset(filter(None, map(_description, ours))),
             namespaces=frozenset(found for pid in {*ours, os.getpid()} for found in _namespaces(pid)),
             interfaces=frozenset(name for _, name in socket.if_nameindex()),
-            mounts=frozenset(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
+            mounts=frozenset(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
+            - {USUAL_MOUNT},
             named_namespaces=frozenset(map(str, NAMED_NAMESPACES.glob("*"))),
             cgroups=frozenset(directory for directory, _, _ in os.walk(CGROUPS) if "mptcplab" in directory),
             congestion_controls=frozenset(_controls_of_nobody()),
