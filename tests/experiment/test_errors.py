@@ -93,8 +93,8 @@ REPLACED = [
     (
         "to: server",
         "to: server, cc: ./mine:Own",
-        "7:40: flows.bulk.cc: found './mine:Own'; allowed: ./FILE.py:CLASS for one of your own, "
-        "crate:NAME for one of your own simulator",
+        "7:40: flows.bulk.cc: found './mine:Own'; allowed: ./FILE.py:CLASS for one of your own, ./FILE.bpf.o for an "
+        "eBPF congestion control, crate:NAME for one of your own simulator",
     ),
     (
         "to: server",
