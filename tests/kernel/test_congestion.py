@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,8 @@ from mptcplab.catalogue import find
 pytestmark = pytest.mark.kernel
 
 COUPLED = ["lia", "olia", "balia", "wvegas", "ewtcp", "semicoupled"]
+#: With IPv6 each second of them; the other half of the matrix is soaked.
+FAMILIES = list(zip(COUPLED, [False, True] * 3, strict=True))
 #: Of a window that is larger something has gone wrong, whatever the control.
 MOST_BDPS = 10
 SEGMENT_BYTES = 1500
@@ -69,7 +72,15 @@ def check_windows(found: Measured) -> None:
         assert cwnd.min() >= 536, (link, cwnd.min())
 
 
-@pytest.mark.parametrize(("control", "ipv6"), list(product(COUPLED, [False, True])))
+def at_once(cases: list[Any], chosen: list[Any]) -> list[Any]:
+    """Only the chosen ones are for every day, the others for the soak."""
+    return [
+        pytest.param(*([case] if isinstance(case, str) else case), marks=() if case in chosen else pytest.mark.soak)
+        for case in cases
+    ]
+
+
+@pytest.mark.parametrize(("control", "ipv6"), at_once(list(product(COUPLED, [False, True])), FAMILIES))
 def test_both_paths_carry(control: str, ipv6: bool, tmp_path: Path) -> None:
     found = measured(two_paths(MULTIPATH + control, ipv6=ipv6), tmp_path)
     [record] = found.record["result"]["congestion_controls"]
@@ -83,7 +94,7 @@ def test_both_paths_carry(control: str, ipv6: bool, tmp_path: Path) -> None:
     check_windows(found)
 
 
-@pytest.mark.parametrize("control", COUPLED)
+@pytest.mark.parametrize("control", at_once(COUPLED, ["lia", "wvegas"]))
 def test_plain_tcp_is_reno(control: str, tmp_path: Path) -> None:
     mean_cwnd, goodput = {}, {}
     for name in (control, "reno"):
@@ -96,7 +107,7 @@ def test_plain_tcp_is_reno(control: str, tmp_path: Path) -> None:
     assert goodput[control] == pytest.approx(goodput["reno"], rel=0.05)
 
 
-@pytest.mark.parametrize("control", COUPLED)
+@pytest.mark.parametrize("control", at_once(COUPLED, ["olia", "wvegas"]))
 def test_subflows_may_come_and_go(control: str, tmp_path: Path) -> None:
     changes = [f"{{at: {500 + 100 * i}ms, {'up' if i % 2 else 'down'}: client.wwan0}}" for i in range(30)]
     found = measured(two_paths(MULTIPATH + control) + f"events: [{', '.join(changes)}]\n", tmp_path)
@@ -104,7 +115,7 @@ def test_subflows_may_come_and_go(control: str, tmp_path: Path) -> None:
     check_windows(found)
 
 
-@pytest.mark.parametrize("control", ["lia", "olia", "balia", "wvegas"])
+@pytest.mark.parametrize("control", at_once(["lia", "olia", "balia", "wvegas"], ["olia"]))
 def test_figure_6_of_alenazi_runs(control: str, tmp_path: Path) -> None:
     shortened = {"duration": "6s", "events.cut.at": "2s", "events.back.at": "4s"}
     [member] = find(f"alenazi2019/fig6/{control}", shortened)

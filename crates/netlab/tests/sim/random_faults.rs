@@ -179,7 +179,9 @@ impl World {
 
     /// Whether an address goes before both sides can know the keys: then the connection goes with its only path.
     fn may_end_early(&self, established_ns: Option<u64>) -> bool {
-        let exchange_ms = 500;
+        // Back-off goes on for as long again as a path was silent.
+        let silent_ms: u64 = self.faults.iter().map(|fault| fault.duration_ms).sum();
+        let exchange_ms = 500 + 2 * silent_ms;
         let known_ms = established_ns.map_or(u64::MAX, |at_ns| at_ns / MS + exchange_ms);
         let takes_address = |what| {
             matches!(
