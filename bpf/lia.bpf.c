@@ -20,22 +20,7 @@ INLINE s64 gain_of(struct sock *sk, struct state *state)
 	return state->sums.total ? lia_gain(&state->sums, &this) : ONE;
 }
 
-SEC("struct_ops")
-void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
-{
-	struct state *state = STATE(state, sk);
-
-	if (!is_subflow(sk)) {
-		tcp_reno_cong_avoid(sk, ack, acked);
-		return;
-	}
-	acked = after_slow_start(sk, acked);
-	if (!acked)
-		return;
-	if (needs_gain(sk, &state->growth, acked))
-		state->growth.gain = gain_of(sk, state);
-	grow(sk, &state->growth, acked);
-}
+GROWS_BY_GAIN
 
 RENO_SSTHRESH
 RENO_UNDO_CWND

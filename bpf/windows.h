@@ -76,6 +76,28 @@ INLINE u32 least_ssthresh(u64 paths)
 	return paths > 1 ? 1 : 2;
 }
 
+/*
+ * Growth by what `gain_of` says, with the file's `struct state`, in which `growth` is: slow start is the kernel's, and
+ * plain TCP is Reno.
+ */
+#define GROWS_BY_GAIN                                                                                                \
+	SEC("struct_ops")                                                                                            \
+	void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)                                               \
+	{                                                                                                            \
+		struct state *state = STATE(state, sk);                                                              \
+                                                                                                                     \
+		if (!is_subflow(sk)) {                                                                               \
+			tcp_reno_cong_avoid(sk, ack, acked);                                                         \
+			return;                                                                                      \
+		}                                                                                                    \
+		acked = after_slow_start(sk, acked);                                                                 \
+		if (!acked)                                                                                          \
+			return;                                                                                      \
+		if (needs_gain(sk, &state->growth, acked))                                                           \
+			state->growth.gain = gain_of(sk, state);                                                     \
+		grow(sk, &state->growth, acked);                                                                     \
+	}
+
 /* The two hooks that a control must have and may leave to Reno. */
 #define RENO_SSTHRESH                                                                                                \
 	SEC("struct_ops")                                                                                            \
