@@ -1,7 +1,6 @@
 //! The answer to `TCP_INFO`: the beginning of Linux's `struct tcp_info`, with what the engine tells of a subflow. The rest is 0.
 
 use mptcp::connection::SubflowState;
-use mptcp::subflow::State;
 
 /// Bytes of the structure up to `tcpi_segs_in`.
 const LEN: usize = 144;
@@ -28,7 +27,7 @@ pub(crate) fn of(subflow: &SubflowState) -> [u8; LEN] {
     let mut info = [0; LEN];
     let (window, counters) = (&subflow.window, &subflow.counters);
     let mss = f64::from(window.mss_bytes);
-    info[0] = number_of(subflow.state);
+    info[0] = subflow.state.linux_number();
     info[1] = if window.in_recovery {
         CA_RECOVERY
     } else {
@@ -57,20 +56,4 @@ pub(crate) fn of(subflow: &SubflowState) -> [u8; LEN] {
         info[place..place + 8].copy_from_slice(&value.to_ne_bytes());
     }
     info
-}
-
-/// `TCP_ESTABLISHED` and so on.
-fn number_of(state: State) -> u8 {
-    match state {
-        State::Established => 1,
-        State::SynSent => 2,
-        State::SynReceived => 3,
-        State::FinWait1 => 4,
-        State::FinWait2 => 5,
-        State::TimeWait => 6,
-        State::Closed => 7,
-        State::CloseWait => 8,
-        State::LastAck => 9,
-        State::Closing => 11,
-    }
 }

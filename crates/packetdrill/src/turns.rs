@@ -68,45 +68,45 @@ impl Turns {
         socket: i32,
         mut call: impl FnMut(&mut Host) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        let mut state = self.lock();
-        let mut has_waited = false;
-        let answer = loop {
-            let answer = call(&mut state.host);
-            let would_block = matches!(answer, Err(libc::EAGAIN));
-            if !would_block || !state.host.blocks(socket) {
-                break answer;
+        self.block(None, |host| {
+            let answer = call(host);
+            match matches!(answer, Err(libc::EAGAIN)) && host.blocks(socket) {
+                true => Err(answer),
+                false => Ok(answer),
             }
-            if thread::current().id() == self.script {
-                if !state.host.advance_to_next() {
-                    break answer;
-                }
-                continue;
-            }
-            if !has_waited {
-                state.waiting += 1;
-                has_waited = true;
-            }
-            state = self.await_change(state);
-        };
-        self.end_wait(&mut state, has_waited);
-        answer
+        })
     }
 
     /// Asks until the answer is more than 0, or so much time has passed; without a duration there is no end.
     pub fn poll(&self, duration: Option<Nanos>, mut ask: impl FnMut(&mut Host) -> i32) -> i32 {
+        self.block(duration, |host| match ask(host) {
+            0 => Err(0),
+            found => Ok(found),
+        })
+    }
+
+    /// Tries until there is an answer, so much time has passed, or nothing can happen any more; then the last one that made it
+    /// wait is the answer.
+    fn block<T>(
+        &self,
+        duration: Option<Nanos>,
+        mut attempt: impl FnMut(&mut Host) -> Result<T, T>,
+    ) -> T {
         let mut state = self.lock();
         let deadline = duration.map(|duration| state.host.now() + duration);
         let is_script = thread::current().id() == self.script;
         let mut has_waited = false;
         let answer = loop {
-            let answer = ask(&mut state.host);
-            let now = state.host.now();
-            if answer > 0 || deadline.is_some_and(|at| at <= now) {
-                break answer;
+            let unfinished = match attempt(&mut state.host) {
+                Ok(answer) => break answer,
+                Err(answer) => answer,
+            };
+            if deadline.is_some_and(|at| at <= state.host.now()) {
+                break unfinished;
             }
             if is_script {
                 let next = state.host.next_timer().into_iter().chain(deadline).min();
-                let Some(at) = next else { break answer };
+                let Some(at) = next else { break unfinished };
                 state.host.advance_to(at);
                 continue;
             }
@@ -116,17 +116,13 @@ impl Turns {
             }
             state = self.await_change(state);
         };
-        self.end_wait(&mut state, has_waited);
-        answer
-    }
-
-    fn end_wait(&self, state: &mut State, has_waited: bool) {
         if has_waited {
             state.waiting -= 1;
             state.has_returned = true;
             self.looked.notify_all();
         }
-        self.announce(state);
+        self.announce(&mut state);
+        answer
     }
 
     fn await_change<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mptcp::connection::{Connection, Mode, SubflowState};
 use mptcp::pm::FourTuple;
-use mptcp::subflow::{Counters, State};
+use mptcp::subflow::Counters;
 use netlab::time::Nanos;
 
 use super::mptcp_info::{MptcpInfo, SubflowInfo};
@@ -89,7 +89,7 @@ fn subflow(state: &SubflowState) -> SubflowInfo {
         remote: state.four.remote,
         is_backup: Some(state.is_backup),
         tcp: TcpInfo {
-            state: tcp_state(state.state),
+            state: TcpState(state.state.linux_number()),
             was_established: state.established_at.is_some(),
             mss_bytes: window.mss_bytes,
             unacked_segments: segments(f64::from(window.in_flight_bytes)),
@@ -133,19 +133,4 @@ fn narrow(count: u64) -> u32 {
 
 fn duration(time: Nanos) -> Duration {
     Duration::from_nanos(time)
-}
-
-fn tcp_state(state: State) -> TcpState {
-    TcpState(match state {
-        State::Established => 1,
-        State::SynSent => 2,
-        State::SynReceived => 3,
-        State::FinWait1 => 4,
-        State::FinWait2 => 5,
-        State::TimeWait => 6,
-        State::Closed => return TcpState::CLOSED,
-        State::CloseWait => 8,
-        State::LastAck => 9,
-        State::Closing => 11,
-    })
 }

@@ -25,7 +25,7 @@ impl Connection {
             let receive_window = self.receive.window_bytes();
             for which in (first..count).chain(0..first) {
                 if !self.paths.rests(which, receive_window)
-                    && let Some(segment) = self.transmit(now, which)
+                    && let Some(segment) = self.transmit(now, which, receive_window)
                 {
                     return Some(self.packet(which, segment));
                 }
@@ -52,8 +52,7 @@ impl Connection {
         }
     }
 
-    fn transmit(&mut self, now: Nanos, which: usize) -> Option<Segment> {
-        let receive_window = self.receive.window_bytes();
+    fn transmit(&mut self, now: Nanos, which: usize, receive_window: u64) -> Option<Segment> {
         let owed_mapping = self.session.owes_infinite_mapping;
         let (path, windows) = self.paths.with_windows(which);
         let waiting_signals = path.signals.pending.len();

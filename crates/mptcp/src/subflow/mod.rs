@@ -111,6 +111,24 @@ pub enum State {
     Closed,
 }
 
+impl State {
+    /// What Linux calls it in `tcp_info` and elsewhere (`TCP_ESTABLISHED` and so on, `include/net/tcp_states.h`).
+    pub fn linux_number(self) -> u8 {
+        match self {
+            Self::Established => 1,
+            Self::SynSent => 2,
+            Self::SynReceived => 3,
+            Self::FinWait1 => 4,
+            Self::FinWait2 => 5,
+            Self::TimeWait => 6,
+            Self::Closed => 7,
+            Self::CloseWait => 8,
+            Self::LastAck => 9,
+            Self::Closing => 11,
+        }
+    }
+}
+
 /// Why a subflow ended before both sides had closed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
