@@ -192,6 +192,12 @@ impl Session {
         });
     }
 
+    /// Bytes of the first burst, if they have a checksum.
+    pub(super) fn first_checked_bytes(&self) -> u16 {
+        let first = self.first_mapping.filter(|first| first.checksum.is_some());
+        first.map_or(0, |first| first.len)
+    }
+
     fn capable_ack(&self, remote: Remote, data: Option<InitialMapping>) -> MptcpOption {
         MptcpOption::Capable(Capable::Ack {
             version: 1,
