@@ -71,6 +71,7 @@ soak: build  ## the long matrices
 	PROPTEST_CASES=1000000 cargo test --quiet --package netlab --release --test sim random_faults
 	PROPTEST_CASES=20000 cargo test --quiet --workspace --release
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n logical -m 'not kernel'
+	[ "$$(id -u)" != 0 ] || MPTCP_MATRIX=full cargo test --quiet --package mptcp --release --test kernel -- --ignored --nocapture understand
 	[ "$$(id -u)" != 0 ] || $(BIN)/pytest -m kernel
 
 packetdrill:  ## the engine as a shared object for packetdrill --so_filename; prints its path

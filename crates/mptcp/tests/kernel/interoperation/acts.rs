@@ -47,8 +47,8 @@ const NOTHING: Act = Act {
     allowed: &[],
 };
 
-/// What a subflow that goes leaves in the counters.
-const RESETS: &[&str] = &["MPRstTx", "MPRstRx"];
+/// What a subflow that goes leaves in the counters: it is opened again, for which the kernel may be too near its end.
+const RESETS: &[&str] = &["MPRstTx", "MPRstRx", "MPJoinRejected"];
 
 /// Packets with data that pass before a subflow is reset.
 const HEALTHY_PACKETS: usize = 20;
@@ -69,7 +69,8 @@ pub const ACTS: [Act; 25] = [
     },
     Act {
         name: "the kernel announces an address with a port",
-        fits: |it| it.we_open() && it.subflows == 2,
+        // With IPv6 the kernel has no room for it beside timestamps.
+        fits: |it| it.we_open() && it.subflows == 2 && it.is_ipv4_only(),
         prepare: |trial| {
             trial.stack.path_manager = "kernel_endpoints";
             signal(trial, "port 5002");
@@ -170,7 +171,8 @@ pub const ACTS: [Act; 25] = [
             let Some(Report::Ended { error, .. }) = judge.peer_end() else {
                 unreachable!("it has ended")
             };
-            assert_eq!(error.as_deref(), Some("ECONNRESET"));
+            // Who sends and who receives see the same reset one after the other.
+            assert!(matches!(error.as_deref(), Some("ECONNRESET" | "EPIPE")));
             assert_eq!(judge.closed(), Some(CloseReason::Aborted));
         },
         counted: &["MPFastcloseRx"],
@@ -223,6 +225,8 @@ pub const ACTS: [Act; 25] = [
     Act {
         name: "the SYN of a join is lost",
         fits: |it| it.subflows > 1,
+        // The kernel takes no joins after the end of its own stream.
+        prepare: |trial| trial.manner.sends_last = true,
         interfere: |judge| {
             let from = opening_end(judge.trial.opener);
             judge.middleboxes.push(lose_numbered(1, from, 0..=0));
