@@ -159,7 +159,7 @@ const ATTACKS: [Attack; 17] = [
         packet: |heard, index| {
             let mut packet = heard.from_client.clone();
             packet.segment.flags = Flags::RST;
-            packet.segment.seq = packet.segment.seq + 1 + index % 50_000;
+            packet.segment.seq += 1 + index % 50_000;
             packet
         },
         ..HARMLESS
@@ -281,7 +281,7 @@ fn announced(heard: &Heard, index: u32) -> SignalledAddress {
 fn byte(heard: &Heard, index: u32) -> Packet {
     let mut packet = heard.from_client.clone();
     packet.segment.options.mptcp = MptcpOptions::new();
-    packet.segment.seq = packet.segment.seq + index;
+    packet.segment.seq += index;
     packet.segment.payload = Payload::literal(vec![7]);
     packet
 }
@@ -332,7 +332,7 @@ fn connection() -> (Pair, Heard) {
         .log
         .iter()
         .flat_map(|(_, _, packet)| &packet.segment.options.mptcp);
-    let keys = keys.filter_map(|option| match option {
+    let mut keys = keys.filter_map(|option| match option {
         MptcpOption::Capable(Capable::Ack {
             sender_key,
             receiver_key,
@@ -343,7 +343,7 @@ fn connection() -> (Pair, Heard) {
         }),
         _ => None,
     });
-    let keys = keys.last().expect("they were said");
+    let keys = keys.next().expect("they were said");
     let heard = Heard {
         syn: pair.log[0].2.clone(),
         join: heard(&|_, packet| is_syn(packet) && !on_first(packet)),

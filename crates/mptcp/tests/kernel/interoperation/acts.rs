@@ -131,7 +131,7 @@ pub const ACTS: [Act; 25] = [
             judge
                 .namespace
                 .ip(&format!("mptcp endpoint change id {id} backup"));
-            judge.run_until(|judge| has_backup(judge));
+            judge.run_until(has_backup);
         },
         counted: &["MPPrioTx"],
         ..NOTHING
