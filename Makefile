@@ -49,6 +49,7 @@ check: build  ## format, lints and the fast tests
 test: check vectors kernel-test  ## everything but the soak: what CI runs
 	PROPTEST_CASES=10000 cargo test --quiet --package mptcp --test connection random_worlds
 	PROPTEST_CASES=10000 cargo test --quiet --package netlab --test sim random_faults
+	cargo run --quiet --package mptcp --example metered
 	$(BIN)/pytest -n logical -m 'slow and not kernel and not soak'
 
 vectors: build  ## the test vectors, those of the file MPTCPLAB_VECTORS or of tests/vectors.json
