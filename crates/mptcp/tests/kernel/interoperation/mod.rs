@@ -80,6 +80,7 @@ impl Setting {
         }
         trial.stack.config.uses_checksums = self.checksums == Checksums::Engine;
         trial.kernel_checksums = self.checksums == Checksums::Kernel;
+        trial.manner.rests = self.subflows > 1;
         if !self.we_open() {
             let endpoint = |number| {
                 let local = trial.address(number, End::Kernel);
