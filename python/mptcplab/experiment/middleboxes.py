@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import Field, model_validator
 
@@ -40,19 +40,9 @@ AnyNetwork: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 class Selection(Model):
     """Options of MPTCP, and the segments in which they are meant."""
 
-    options: Annotated[list[OptionName], ONE_OR_MORE, Field(min_length=1)] = [
-        "mp_capable",
-        "mp_join",
-        "dss",
-        "add_addr",
-        "remove_addr",
-        "mp_prio",
-        "mp_fail",
-        "mp_fastclose",
-        "mp_tcprst",
-    ]
+    options: Annotated[list[OptionName], ONE_OR_MORE, Field(min_length=1)] | None = None
     """Which options; without it all."""
-    segments: Annotated[list[SegmentKind], ONE_OR_MORE, Field(min_length=1)] = ["syn", "syn_ack", "non_syn"]
+    segments: Annotated[list[SegmentKind], ONE_OR_MORE, Field(min_length=1)] | None = None
     """In which segments; without it in all."""
     after: Size = Size(0)
     """How much data a connection has carried, one way or the other, before it begins."""
@@ -117,7 +107,7 @@ class Duplicate(Model):
 class AcknowledgeEarly(Model):
     """A proxy that acknowledges data before the receiver has them, and sends them again if they are lost behind it."""
 
-    buffer: Size = Size("256kB")
+    buffer: Size = Size("64kB")
     """The most data of a connection that it keeps; what comes beyond is left to the receiver."""
 
 
@@ -194,7 +184,10 @@ def element(middlebox: Middlebox, outside: Iterator[tuple[Address, Address]]) ->
     box = middlebox
     if selection := box.strip_options or box.drop_options:
         kind = "strip_options" if box.strip_options else "drop_options"
-        names = {"options": list(selection.options), "segments": list(selection.segments)}
+        names = {
+            "options": list(selection.options or get_args(OptionName)),
+            "segments": list(selection.segments or get_args(SegmentKind)),
+        }
         return {"kind": kind, **names, "after_bytes": int(selection.after)}
     if box.rewrite_sequence:
         return {"kind": "rewrite_sequence"}

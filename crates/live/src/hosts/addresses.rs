@@ -91,7 +91,8 @@ impl Port {
         let of_family = move |address: &IpAddr| address.is_ipv4() == (family == Family::V4);
         let own = self.address(family);
         let outside = self.outside.iter().copied().filter(of_family);
-        own.into_iter().chain(outside.filter(move |_| own.is_some()))
+        own.into_iter()
+            .chain(outside.filter(move |_| own.is_some()))
     }
 
     pub(super) fn addresses(&self) -> impl Iterator<Item = Prefixed> {

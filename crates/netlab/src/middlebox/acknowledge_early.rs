@@ -14,8 +14,11 @@ use crate::time::{NANOS_PER_SECOND, Nanos};
 const FIRST_TIMEOUT: Nanos = NANOS_PER_SECOND / 2;
 const LAST_TIMEOUT: Nanos = 64 * FIRST_TIMEOUT;
 
-/// Acknowledges data that come in order, keeps them until the receiver has acknowledged them too, and sends them again if that
-/// takes too long. Its acknowledgments have no options of Multipath TCP.
+/// Acknowledgments of the same that mean a loss (RFC 5681, section 3.2).
+const DUPLICATES: u32 = 3;
+
+/// Acknowledges data that come in order, keeps them until the receiver has acknowledged them too, and sends them again if they are
+/// lost. Its acknowledgments have no options of Multipath TCP.
 pub(super) struct AcknowledgeEarly {
     described: resolved::AcknowledgeEarly,
     direction: MiddleboxDirection,
@@ -42,6 +45,10 @@ struct Half {
     kept_bytes: u64,
     timeout: Nanos,
     sends_again_at: Option<Nanos>,
+    /// How often the receiver has said that it misses the first of them.
+    duplicates: u32,
+    /// Up to there the receiver may miss more (RFC 6582).
+    recovers_to: Option<SeqNr>,
 }
 
 impl Half {
@@ -81,8 +88,9 @@ impl Half {
         self.sends_again_at = (!self.kept.is_empty()).then_some(now + FIRST_TIMEOUT);
     }
 
-    /// The receiver has all before this number.
-    fn arrived(&mut self, now: Nanos, ack: SeqNr) {
+    /// The receiver acknowledges; gives what it misses.
+    fn arrived(&mut self, now: Nanos, segment: &Segment) -> Option<Packet> {
+        let ack = segment.ack;
         let before = self.kept.len();
         while let Some(first) = self.kept.front()
             && (first.segment.seq + first.segment.payload.len()).is_at_or_before(ack)
@@ -90,10 +98,23 @@ impl Half {
             self.kept_bytes -= u64::from(first.segment.payload.len());
             self.kept.pop_front();
         }
-        if self.kept.len() < before {
-            self.restart_timer(now);
-        }
         self.next = self.next.map(|next| next.max(ack));
+        let has_progressed = self.kept.len() < before;
+        if has_progressed {
+            self.restart_timer(now);
+            self.duplicates = 0;
+            self.recovers_to = self.recovers_to.filter(|end| ack.is_before(*end));
+        }
+        let first = self.kept.front().filter(|first| first.segment.seq == ack)?;
+        self.duplicates += u32::from(!has_progressed && segment.payload.is_empty());
+        let is_lost = match has_progressed {
+            true => self.recovers_to.is_some(),
+            false => self.duplicates == DUPLICATES,
+        };
+        if is_lost {
+            self.recovers_to = self.recovers_to.or(self.next);
+        }
+        is_lost.then(|| first.clone())
     }
 
     /// What is to be sent again now.
@@ -119,14 +140,16 @@ impl AcknowledgeEarly {
     }
 }
 
-/// An acknowledgment never goes back behind what the sender was told; selective ones of what lies before it are none any more.
+/// Whether it is an acknowledgment and nothing else.
+fn is_bare(segment: &Segment) -> bool {
+    segment.payload.is_empty() && segment.flags == Flags::ACK && segment.options.mptcp.is_empty()
+}
+
+/// The sender hears nothing of what the proxy answers for: an acknowledgment never goes back behind what it was told.
 fn raise(passing: &mut Passing, told: SeqNr) {
-    if passing.packet().segment.ack.is_at_or_after(told) {
-        return;
-    }
     let segment = &mut passing.change().segment;
     segment.ack = told;
-    segment.options.sack.retain(|block| block.end.is_after(told));
+    segment.options.sack.clear();
 }
 
 /// The acknowledgment of all that came in order, in the name of who is to receive it.
@@ -174,13 +197,24 @@ impl Middlebox for AcknowledgeEarly {
             }
         };
         own.note(segment);
-        if segment.flags.contains(Flags::ACK) {
-            other.arrived(now, segment.ack);
-            if let Some(told) = other.acknowledged {
+        let missed = match segment.flags.contains(Flags::ACK) {
+            true => other.arrived(now, segment),
+            false => None,
+        };
+        let told = other
+            .acknowledged
+            .filter(|told| segment.ack.is_before(*told));
+        match told {
+            Some(_) if is_bare(segment) => out.drop(passing),
+            Some(told) => {
                 raise(&mut passing, told);
+                out.pass(heading, passing);
             }
+            None => out.pass(heading, passing),
         }
-        out.pass(heading, passing);
+        if let Some(missed) = missed {
+            out.make(heading.back(), missed);
+        }
         let is_data = !segment.payload.is_empty() && !segment.flags.contains(Flags::SYN);
         if !is_data || !self.direction.covers(heading) {
             return;
@@ -202,7 +236,10 @@ impl Middlebox for AcknowledgeEarly {
 
     fn handle_timeout(&mut self, now: Nanos, out: &mut Outlet) {
         for halves in self.connections.all() {
-            for (heading, half) in [Heading::Leaving, Heading::Arriving].into_iter().zip(halves) {
+            for (heading, half) in [Heading::Leaving, Heading::Arriving]
+                .into_iter()
+                .zip(halves)
+            {
                 if let Some(packet) = half.send_again(now) {
                     out.make(heading, packet);
                 }

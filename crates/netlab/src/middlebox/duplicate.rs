@@ -28,7 +28,8 @@ impl Duplicate {
 
 impl Middlebox for Duplicate {
     fn handle(&mut self, _now: Nanos, heading: Heading, passing: Passing, out: &mut Outlet) {
-        let is_twice = self.direction.covers(heading) && self.random.chance(self.described.probability);
+        let is_twice =
+            self.direction.covers(heading) && self.random.chance(self.described.probability);
         let copy = is_twice.then(|| passing.packet().clone());
         out.pass(heading, passing);
         if let Some(copy) = copy {

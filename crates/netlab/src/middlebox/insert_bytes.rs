@@ -51,8 +51,7 @@ impl InsertBytes {
         let segment = &mut passing.change().segment;
         segment.ack = self.acknowledged(stream, segment.ack);
         for block in &mut segment.options.sack {
-            let [start, end] =
-                [block.start, block.end].map(|seq| self.acknowledged(stream, seq));
+            let [start, end] = [block.start, block.end].map(|seq| self.acknowledged(stream, seq));
             (block.start, block.end) = (start, end);
         }
     }

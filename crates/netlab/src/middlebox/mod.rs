@@ -152,7 +152,8 @@ impl Outlet<'_> {
     /// Sends a packet that did not come.
     fn make(&mut self, heading: Heading, packet: Packet) {
         self.counters.made_packets += 1;
-        self.emitted.push_back((heading, Passing::new(packet, None)));
+        self.emitted
+            .push_back((heading, Passing::new(packet, None)));
     }
 }
 
@@ -262,7 +263,6 @@ impl Chain {
             }
         }
     }
-
 }
 
 /// What all middleboxes have done, in the order of the description.
@@ -294,8 +294,8 @@ fn made(described: &resolved::Middlebox, random: Generator) -> Box<dyn Middlebox
         Element::Duplicate(duplicate) => {
             Box::new(duplicate::Duplicate::new(*duplicate, direction, random))
         }
-        Element::AcknowledgeEarly(early) => Box::new(acknowledge_early::AcknowledgeEarly::new(
-            *early, direction,
-        )),
+        Element::AcknowledgeEarly(early) => {
+            Box::new(acknowledge_early::AcknowledgeEarly::new(*early, direction))
+        }
     }
 }

@@ -453,9 +453,8 @@ fn validate_direction(place: &str, direction: &Direction) -> Validity {
 }
 
 fn validate_element(place: &str, element: &Element) -> Validity {
-    let in_range = |field: &str, value: u64, smallest| {
-        in_range(format!("{place}.{field}"), value, smallest)
-    };
+    let in_range =
+        |field: &str, value: u64, smallest| in_range(format!("{place}.{field}"), value, smallest);
     let probability = |value: f64| match (0.0..=1.0).contains(&value) {
         true => Ok(()),
         false => refuse(format!("{place}.probability"), value, "0 to 1"),

@@ -54,7 +54,9 @@ fn check_middleboxes(experiment: &Experiment) -> Vec<Missing> {
     let is_chosen = nodes.clone().any(|node| node.next_hop.is_some());
     let between_nodes = |interface: &String| {
         let links = experiment.links.iter();
-        let link = links.clone().find(|link| [&link.a, &link.b].contains(&interface));
+        let link = links
+            .clone()
+            .find(|link| [&link.a, &link.b].contains(&interface));
         let is_node = |end: &String| {
             let mut interfaces = experiment.interfaces.iter();
             let end = interfaces.find(|one| one.id == *end);

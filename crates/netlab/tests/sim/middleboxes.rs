@@ -118,7 +118,7 @@ fn a_host_may_be_hidden_twice_and_behind_a_router() {
     let summary = run(&experiment).summary;
     assert_all_arrived(&summary, &json!("two NATs"));
     let subflow = &summary.flows[0].subflows[0];
-    assert_eq!(subflow.interface.as_deref(), Some("client.access"));
+    assert_eq!(subflow.remote_interface.as_deref(), Some("client.access"));
 }
 
 #[test]
@@ -140,7 +140,10 @@ fn tcp_delivers_what_was_changed_or_inserted() {
         let what = middlebox("client.wire", "leaving", element);
         let summary = run(&over_tcp(json!([what]))).summary;
         let error = summary.flows[0].error.as_deref().unwrap_or_default();
-        assert!(error.contains("other bytes than were sent"), "{what}: {error}");
+        assert!(
+            error.contains("other bytes than were sent"),
+            "{what}: {error}"
+        );
     }
 }
 
@@ -194,7 +197,8 @@ fn data_that_a_proxy_acknowledged_come_though_they_are_lost_behind_it() {
     experiment["links"][0]["forward"]["loss"] = json!({"kind": "list", "packets": [40, 41, 60]});
     let summary = run(&experiment).summary;
     assert_all_arrived(&summary, &json!("proxy"));
-    assert!(summary.end_ns < 20 * SECOND);
+    // Each of the losses would take a timeout of half a second.
+    assert!(summary.end_ns < 2 * SECOND, "{}", summary.end_ns);
 }
 
 #[test]
