@@ -81,8 +81,8 @@ class Host(Model):
     checksum: bool = False
     """DSS checksums."""
     fallback: Literal["rfc", "strict"] = "rfc"
-    """When MPTCP breaks in mid-stream on the only subflow: TCP where the RFC allows it, or a reset rather than a byte that
-    was not sent."""
+    """When MPTCP breaks in mid-stream on the only subflow: TCP where the RFC allows it, or a reset rather than a byte
+    that was not sent."""
     rcvbuf: Size = Size("6MiB")
     """Receive buffer, up to which autotuning goes."""
     sndbuf: Size = Size("4MiB")

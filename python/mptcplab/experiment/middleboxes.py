@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from mptcplab.experiment.base import ONE_OR_MORE, Model, described, one_of
 from mptcplab.topology import Network
@@ -25,16 +25,23 @@ OptionName = Literal[
 ]
 SegmentKind = Literal["syn", "syn_ack", "non_syn"]
 
-#: What an IP packet carries beside the longest headers, and what any packet has room for.
-_MOST_COALESCED = 65_000
-_MOST_INSERTED = 400
-
 #: Where NATs have the addresses that others see: shared address space (RFC 6598) and a unique local prefix.
 _OUTSIDE_IPV4 = ipaddress.IPv4Network("100.64.0.0/10")
 _OUTSIDE_IPV6 = ipaddress.IPv6Network("fd64::/64")
 
 Address: TypeAlias = "ipaddress.IPv4Address | ipaddress.IPv6Address"
 AnyNetwork: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
+
+
+def _up_to(most: int) -> AfterValidator:
+    """A size of at least a byte."""
+
+    def check(size: Size) -> Size:
+        if not 1 <= size <= most:
+            raise described(f"{size} is out of range", f"1 to {most} bytes")
+        return size
+
+    return AfterValidator(check)
 
 
 class Selection(Model):
@@ -59,7 +66,7 @@ class Nat(Model):
 class Split(Model):
     """Segments cut into smaller ones."""
 
-    largest: Size = Size(536)
+    largest: Annotated[Size, _up_to(65_535)] = Size(536)
     """The most payload of a piece."""
     options: Literal["all", "first"] = "all"
     """Which pieces have the options of MPTCP."""
@@ -68,7 +75,8 @@ class Split(Model):
 class Coalesce(Model):
     """Segments joined to larger ones. The options of the first are kept."""
 
-    largest: Size = Size(4096)
+    # What an IP packet carries beside the longest headers.
+    largest: Annotated[Size, _up_to(65_000)] = Size(4096)
     """The most payload of what comes of it."""
     hold: Duration = Duration("1ms")
     """How long a segment waits for the next one."""
@@ -91,7 +99,8 @@ class ChangeBytes(Model):
 class InsertBytes(Model):
     """Bytes between the data. Later sequence numbers are shifted, so that TCP notices nothing."""
 
-    bytes: Size = Size(3)
+    # What any packet has room for.
+    bytes: Annotated[Size, _up_to(400)] = Size(3)
     """How many."""
     after: Size = Field(examples=["8kB"])
     """Behind that many bytes of each connection."""
@@ -107,7 +116,7 @@ class Duplicate(Model):
 class AcknowledgeEarly(Model):
     """A proxy that acknowledges data before the receiver has them, and sends them again if they are lost behind it."""
 
-    buffer: Size = Size("64kB")
+    buffer: Annotated[Size, _up_to(2**53)] = Size("64kB")
     """The most data of a connection that it keeps; what comes beyond is left to the receiver."""
 
 
@@ -117,8 +126,8 @@ class Middlebox(Model):
     at: Annotated[list[str], ONE_OR_MORE] = Field(examples=["client.wlan0", "client.eth[1-8]"])
     """The interface before which it stands; at several there is one before each."""
     direction: Literal["leaving", "arriving", "both"] | None = None
-    """Whose packets it works on: those that leave the interface, those that arrive, or `both`, the default. A NAT hides who
-    sends them: `leaving`, its default, or `arriving`."""
+    """Whose packets it works on: those that leave the interface, those that arrive, or `both`, the default. A NAT hides
+    who sends them: `leaving`, its default, or `arriving`."""
     strip_options: Selection | None = None
     """Takes options of MPTCP out."""
     drop_options: Selection | None = None
@@ -145,16 +154,7 @@ class Middlebox(Model):
         one_of(self, [name for name in type(self).model_fields if name not in ("at", "direction")], "a middlebox")
         if self.nat is not None and self.direction == "both":
             raise described("a NAT hides one side", "leaving, arriving", field="direction")
-        _check_size("split.largest", self.split and self.split.largest, 2**32 - 1)
-        _check_size("coalesce.largest", self.coalesce and self.coalesce.largest, _MOST_COALESCED)
-        _check_size("insert_bytes.bytes", self.insert_bytes and self.insert_bytes.bytes, _MOST_INSERTED)
-        _check_size("acknowledge_early.buffer", self.acknowledge_early and self.acknowledge_early.buffer, 2**53)
         return self
-
-
-def _check_size(field: str, size: Size | None, most: int) -> None:
-    if size is not None and not 1 <= size <= most:
-        raise described(f"{size} is out of range", f"1 to {most} bytes", field=field)
 
 
 def check_place(middlebox: Middlebox, interface: str, network: Network) -> None:

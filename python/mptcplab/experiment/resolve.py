@@ -23,7 +23,7 @@ from mptcplab.experiment.hosts import PRESETS, Behaviour, Host, NetworkNode
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.origins import origins_of
 from mptcplab.experiment.patterns import single_flows
-from mptcplab.experiment.resolved_form import SCHEMA, Interface, Measure, Medium, Middlebox, UserCode, Vary
+from mptcplab.experiment.resolved_form import SCHEMA, Interface, Measure, Medium, UserCode, Vary
 from mptcplab.experiment.validation import at
 from mptcplab.topology import AddressError, Addresses, Network, NodeKind, Port, assign_addresses
 from mptcplab.units import Rate
@@ -204,9 +204,9 @@ class _Resolution:
         with at(self._tree, "links", name, field):
             return directions.resolved(link, side, media.get(link.medium or ""), base)
 
-    def _middleboxes(self) -> list[Middlebox]:
+    def _middleboxes(self) -> list[dict[str, Any]]:
         """One before each interface that is named, and addresses for NATs that no subnet has."""
-        result: list[Middlebox] = []
+        result = []
         subnets = (network for both in self._addresses().networks for network in both)
         outside = middleboxes.outside_addresses(subnets)
         for number, middlebox in enumerate(self._experiment.middleboxes):

@@ -225,7 +225,8 @@ impl Fabric {
         Ok(())
     }
 
-    /// Back to time 0 of a new clock: links empty and as described, counters at 0.
+    /// Back to time 0 of a new clock: links empty and as described, counters at 0. Middleboxes have seen nothing yet: what is sent
+    /// before is not TCP.
     pub(super) fn restart(&mut self, clock: Clock, captures: Option<Captures>) {
         self.clock = clock;
         self.links.reset();
