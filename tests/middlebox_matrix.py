@@ -136,16 +136,25 @@ class Cell:
 
 @dataclass(frozen=True)
 class Fault:
-    """What a stack does wrong with one subflow."""
+    """What a stack does wrong."""
 
     middleboxes: Sequence[str]
     ends: Ends
     outcome: Outcome
     why: str
+    with_two_subflows: bool = False
+    #: Only where the other end is strict, and has a checksum to be strict with.
+    beside_strict: bool = False
 
     def concerns(self, cell: Cell) -> bool:
         """Whether a cell shows it."""
-        return cell.middlebox in self.middleboxes and cell.ends == self.ends and cell.subflows == 1
+        is_strict = cell.checksum and cell.fallback == "strict"
+        return (
+            cell.middlebox in self.middleboxes
+            and cell.ends == self.ends
+            and (cell.subflows == 1 or self.with_two_subflows)
+            and (is_strict or not self.beside_strict)
+        )
 
 
 FAULTS = [
@@ -163,10 +172,20 @@ FAULTS = [
         "The kernel delivers what comes without a mapping.",
     ),
     Fault(
+        ["segments joined"],
+        "ours - kernel",
+        "wrong",
+        "After the first segment that is longer than its mapping the kernel goes on as TCP, tells nobody, and delivers "
+        "what is sent again for want of DATA_ACKs.",
+        with_two_subflows=True,
+    ),
+    Fault(
         ["a byte changed", "bytes changed at random", "3 bytes inserted"],
         "ours - kernel",
         "wrong",
-        "The kernel delivers what its checksum has found wrong, before the sender, which is strict, has a say.",
+        "The kernel goes on as TCP, as the RFC allows, and delivers what its checksum has found wrong, before the "
+        "sender, which is strict, hears of it.",
+        beside_strict=True,
     ),
     Fault(
         ["options stripped after 400 kB"],

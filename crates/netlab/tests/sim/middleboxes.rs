@@ -166,6 +166,29 @@ fn bytes_are_inserted_once_however_often_they_are_sent() {
 }
 
 #[test]
+fn an_interface_counts_what_its_host_sends_and_receives() {
+    let app = json!({"kind": "bulk", "bytes": 100_000, "duration_ns": null});
+    let mut experiment = parallel("tcp", &["wire"], app);
+    let twice = json!({"kind": "duplicate", "probability": 1.0});
+    experiment["middleboxes"] = json!([
+        middlebox("client.wire", "leaving", twice.clone()),
+        middlebox("client.wire", "arriving", twice),
+    ]);
+    let run = run(&experiment);
+    let interface = |of: &str, metric: &str| run.last(&format!("interfaces.{of}.wire"), metric);
+    let link = |of: &str, metric: &str| run.last(&format!("links.wire.{of}"), metric);
+    let sent = interface("client", "sent_packets");
+    assert!(sent > 70.0);
+    assert_eq!(link("forward", "offered_packets"), 2.0 * sent);
+    let received = interface("client", "received_packets");
+    assert_eq!(received, 2.0 * link("backward", "delivered_packets"));
+    assert_eq!(
+        interface("server", "received_packets"),
+        link("forward", "delivered_packets")
+    );
+}
+
+#[test]
 fn options_are_dropped_or_taken_out_where_they_are_meant() {
     let selection = |kind: &str, options: &[&str], segments: &[&str]| json!({"kind": kind, "options": options, "segments": segments, "after_bytes": 0});
     let mptcp = |element: Value| {

@@ -160,6 +160,8 @@ fn interfaces(experiment: &Experiment, ends: &[[u32; 2]]) -> Vec<Interface> {
         dropped_arriving: 0,
         dropped_no_address: 0,
         dropped_no_route: 0,
+        sent_beyond: 0,
+        received_beyond: 0,
     };
     experiment
         .interfaces

@@ -55,6 +55,10 @@ impl Network {
         let Content::Segment(segment) = packet.content else {
             return Some(packet);
         };
+        match heading {
+            Heading::Leaving => self.interfaces[interface].sent_beyond += 1,
+            Heading::Arriving => self.interfaces[interface].received_beyond -= 1,
+        }
         let passing = Passing::new(self.segments.take(segment.id), None);
         let chain = self.middleboxes.chains.get_mut(&interface);
         let chain = chain.expect("they make its passage a watched one");
@@ -85,10 +89,14 @@ impl Network {
                 Some(dropped(packet, DropPlace::InterfaceDown { interface }))
             }
             Heading::Leaving => {
+                self.interfaces[interface].sent_beyond -= 1;
                 let direction = self.interfaces[interface].outgoing;
                 self.offer(now, direction, packet, deadlines)
             }
-            Heading::Arriving => self.arrive_behind(now, interface, packet, deadlines),
+            Heading::Arriving => {
+                self.interfaces[interface].received_beyond += 1;
+                self.arrive_behind(now, interface, packet, deadlines)
+            }
         }))
     }
 

@@ -84,6 +84,9 @@ pub(in crate::sim) struct Interface {
     dropped_arriving: u64,
     dropped_no_address: u64,
     dropped_no_route: u64,
+    /// What it sent and its link was not offered, and what it received and its link did not deliver, as middleboxes stand between.
+    sent_beyond: i64,
+    received_beyond: i64,
 }
 
 /// How packets pass an interface.
@@ -139,8 +142,11 @@ impl Network {
         let arriving = self.links.state(interface.outgoing ^ 1);
         InterfaceState {
             is_up: self.passages[index] != Passage::Down,
-            sent: leaving.offered_packets,
-            received: arriving.delivered_packets - interface.dropped_arriving,
+            sent: leaving
+                .offered_packets
+                .saturating_add_signed(interface.sent_beyond),
+            received: (arriving.delivered_packets - interface.dropped_arriving)
+                .saturating_add_signed(interface.received_beyond),
             dropped_interface_down: interface.dropped_leaving + interface.dropped_arriving,
             dropped_no_address: interface.dropped_no_address,
             dropped_no_route: interface.dropped_no_route,
