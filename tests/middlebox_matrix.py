@@ -193,6 +193,13 @@ FAULTS = [
         "no end",
         "Ours resets the subflow; the kernel neither opens another one nor tells its application within the deadline.",
     ),
+    Fault(
+        ["a byte changed", "bytes changed at random", "3 bytes inserted"],
+        "kernel - ours",
+        "no end",
+        "The same, with MP_FAIL in the reset.",
+        beside_strict=True,
+    ),
 ]
 
 
