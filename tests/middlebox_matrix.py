@@ -191,7 +191,8 @@ FAULTS = [
         ["options stripped after 400 kB"],
         "kernel - ours",
         "no end",
-        "Ours resets the subflow; the kernel neither opens another one nor tells its application within the deadline.",
+        "Ours resets the subflow; the kernel neither opens another one nor tells its application. After a minute ours "
+        "gives the connection up.",
     ),
     Fault(
         ["a byte changed", "bytes changed at random", "3 bytes inserted"],

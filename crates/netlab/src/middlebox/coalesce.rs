@@ -75,9 +75,12 @@ impl Middlebox for Coalesce {
     }
 
     fn handle_timeout(&mut self, now: Nanos, out: &mut Outlet) {
-        let due = self.held.extract_if(.., |_, held| held.until <= now);
-        for ((heading, _), held) in due {
-            out.pass(heading, held.passing);
+        let held = self.held.iter();
+        let due = held.filter(|(_, held)| held.until <= now);
+        for key in due.map(|(key, _)| *key).collect::<Vec<_>>() {
+            let held = self.held.remove(&key);
+            held.into_iter()
+                .for_each(|held| out.pass(key.0, held.passing));
         }
     }
 }
