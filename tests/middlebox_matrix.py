@@ -211,15 +211,14 @@ def cells(ends: Sequence[Ends]) -> list[Cell]:
 
 
 def pairwise(ends: tuple[Ends, Ends]) -> list[Cell]:
-    """Each pair of values of two factors at least once: four runs for each middlebox, another half of all for every second one."""
+    """Two opposite runs for each middlebox: each pair of values of two factors at least once."""
+    opposites = [(0, 0, 0, 0), (0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0)]
     chosen = []
     for number, middlebox in enumerate(MIDDLEBOXES):
-        for bits in itertools.product((0, 1), repeat=3):
-            if sum(bits) % 2 == number % 2:
-                checksum, subflows, strict = bits
-                which = ends[(checksum + number // 2) % 2]
-                fallback: Fallback = "strict" if strict else "rfc"
-                chosen.append(Cell(middlebox, which, bool(checksum), 1 + subflows, fallback))
+        for flip in (0, 1):
+            which, checksum, subflows, strict = (bit ^ flip for bit in opposites[number % 4])
+            fallback: Fallback = "strict" if strict else "rfc"
+            chosen.append(Cell(middlebox, ends[which], bool(checksum), 1 + subflows, fallback))
     return chosen
 
 
