@@ -52,6 +52,16 @@ const FIXED: &[Capability] = &[
     Capability::has("loss list"),
     Capability::has("trace"),
     Capability::has("medium"),
+    Capability::has("middlebox strip_options"),
+    Capability::has("middlebox drop_options"),
+    Capability::has("middlebox rewrite_sequence"),
+    Capability::has("middlebox nat"),
+    Capability::has("middlebox split"),
+    Capability::has("middlebox coalesce"),
+    Capability::has("middlebox change_bytes"),
+    Capability::has("middlebox insert_bytes"),
+    Capability::has("middlebox duplicate"),
+    Capability::has("middlebox acknowledge_early"),
     Capability::has("captures"),
     Capability::lacks("next_hop ecmp_l3", FOLLOWS_PATHS),
     Capability::lacks("next_hop ecmp_l4", FOLLOWS_PATHS),
@@ -62,6 +72,11 @@ const FIXED: &[Capability] = &[
     Capability::lacks(
         "stack userspace",
         "our stack in real time needs another back-end: use --on userspace",
+    ),
+    Capability::has("fallback rfc"),
+    Capability::lacks(
+        "fallback strict",
+        "the kernel falls back as it does: use our own stack with --on userspace, or the simulator",
     ),
     Capability::has("first_hop network"),
     Capability::lacks(

@@ -15,6 +15,7 @@ use crate::traffic::StreamEnd;
 /// What our stack has and the kernel has not, besides the engine's algorithms.
 const HAS: &[&str] = &[
     "stack userspace",
+    "fallback strict",
     "handshake race",
     "one_at_a_time",
     "behaviour oot",

@@ -358,6 +358,7 @@ impl LiveRun {
                 .map(|interface| interface.sent)
                 .sum(),
             links: summary::links(&self.experiment, &network, &emulation),
+            middleboxes: emulation.middleboxes,
             flows,
             hosts,
             path_events: self.path_events,

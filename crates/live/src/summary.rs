@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use netlab::middlebox::MiddleboxSummary;
 use netlab::resolved::Experiment;
 use netlab::schedule::EventRecord;
 use netlab::summary::{FlowSummary, LinkSummary, PathSummary, SubflowResult};
@@ -44,6 +45,9 @@ pub struct Summary {
     pub flows: Vec<FlowSummary>,
     /// Link directions in the order of declaration.
     pub links: Vec<LateLink>,
+    /// Middleboxes in the order of declaration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub middleboxes: Vec<MiddleboxSummary>,
     /// Packets that hosts and routers gave to links.
     pub packets: u64,
     /// Hosts and routers.

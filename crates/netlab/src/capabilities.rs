@@ -104,6 +104,10 @@ impl<'a> Capabilities<'a> {
         for link in &experiment.links {
             self.check_link(link, &mut missing);
         }
+        for (index, middlebox) in experiment.middleboxes.iter().enumerate() {
+            let place = format!("middleboxes.{index}");
+            missing.extend(self.unless_there(&place, "middlebox", middlebox.element.kind()));
+        }
         for flow in &experiment.flows {
             self.check_flow(flow, &mut missing);
         }
@@ -121,9 +125,11 @@ impl<'a> Capabilities<'a> {
     fn check_host(&self, host: &Host, missing: &mut Vec<Missing>) {
         let place = format!("hosts.{}", host.id);
         let stack = self.unless_there(&format!("{place}.stack"), "stack", host.stack.name());
+        let fallback = host.fallback.name();
+        let fallback = self.unless_there(&format!("{place}.fallback"), "fallback", fallback);
         let first_hop = host.first_hop.name();
         let first_hop = self.unless_there(&format!("{place}.first_hop"), "first_hop", first_hop);
-        missing.extend(stack.into_iter().chain(first_hop));
+        missing.extend(stack.into_iter().chain(fallback).chain(first_hop));
         if host.one_at_a_time {
             missing.extend(self.unless_possible(format!("{place}.one_at_a_time"), "one_at_a_time"));
         }

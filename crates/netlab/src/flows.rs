@@ -280,9 +280,23 @@ pub fn pairs(lookup: &Lookup<'_>, paths: &[Path], end: FlowEnd) -> Vec<AddressPa
 
 /// The pairs of addresses of two interfaces, those of IPv4 first.
 pub fn pairs_between(lookup: &Lookup<'_>, near: &str, far: &str) -> Vec<AddressPair> {
-    let (near, far) = (lookup.addresses(near), lookup.addresses(far));
+    pairs_of(&lookup.addresses(near), &lookup.addresses(far))
+}
+
+/// The pairs of addresses that packets between two interfaces have on their way: those of the interfaces, and those behind which
+/// NATs hide them.
+pub fn pairs_on_the_way(lookup: &Lookup<'_>, near: &str, far: &str) -> Vec<AddressPair> {
+    let [near, far] = [near, far].map(|end| {
+        let mut addresses = lookup.addresses(end);
+        addresses.extend(lookup.outside_addresses(end));
+        addresses
+    });
+    pairs_of(&near, &far)
+}
+
+fn pairs_of(near: &[IpAddr], far: &[IpAddr]) -> Vec<AddressPair> {
     let mut pairs = Vec::new();
-    for local in near {
+    for &local in near {
         let alike = far
             .iter()
             .filter(|remote| remote.is_ipv4() == local.is_ipv4());

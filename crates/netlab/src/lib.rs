@@ -8,6 +8,7 @@ pub mod flows;
 pub mod link;
 pub mod links;
 pub mod lookup;
+pub mod middlebox;
 pub mod next_hop;
 pub mod pacing;
 pub mod parameters;

@@ -67,6 +67,17 @@ impl<'a> Lookup<'a> {
             .unwrap_or_default()
     }
 
+    /// The addresses behind which NATs hide an interface.
+    pub fn outside_addresses(&self, interface: &str) -> Vec<IpAddr> {
+        let index = self.interface_index(interface);
+        let middleboxes = self.experiment.middleboxes.iter();
+        let hiding = middleboxes.filter_map(|middlebox| self.experiment.hidden(middlebox));
+        let hiding = hiding.filter(|(hidden, _)| Some(*hidden) == index);
+        hiding
+            .flat_map(|(_, nat)| [IpAddr::V4(nat.ipv4), IpAddr::V6(nat.ipv6)])
+            .collect()
+    }
+
     /// The smallest MTU on a path, of all its possible links if routers choose them; `None` if it has no links.
     pub fn path_mtu_bytes(&self, path: &Path) -> Option<u32> {
         let hops = path.hops.iter();

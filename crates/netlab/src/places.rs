@@ -45,6 +45,12 @@ impl Places {
             interface_of.extend(addresses.map(|address| (address, interface.id.clone())));
             link_of_interface.insert(interface.id.clone(), interface.link.clone());
         }
+        let hidden = experiment.middleboxes.iter();
+        for (interface, nat) in hidden.filter_map(|middlebox| experiment.hidden(middlebox)) {
+            let id = &experiment.interfaces[interface].id;
+            let outside = [IpAddr::V4(nat.ipv4), IpAddr::V6(nat.ipv6)];
+            interface_of.extend(outside.map(|address| (address, id.clone())));
+        }
         Self {
             interface_of,
             link_of_interface,

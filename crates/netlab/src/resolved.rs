@@ -6,6 +6,7 @@ mod direction;
 mod experiment;
 mod flow;
 mod host;
+mod middlebox;
 mod validation;
 
 pub use action::{Action, LinkDownBy};
@@ -22,6 +23,11 @@ pub use experiment::{
 };
 pub use flow::{Application, Flow, FlowEnd, Handshake, Hop, HopDirection, Path, Transport, Video};
 pub use host::{
-    Behaviour, BehaviourName, FailedAfter, FirstHop, Host, Reinjection, Stack, SubflowOrder,
+    Behaviour, BehaviourName, FailedAfter, Fallback, FirstHop, Host, Reinjection, Stack,
+    SubflowOrder,
+};
+pub use middlebox::{
+    AcknowledgeEarly, ChangeBytes, Coalesce, Duplicate, Element, InsertBytes, Middlebox,
+    MiddleboxDirection, Nat, OptionName, PiecesWithOptions, SegmentKind, Selection, Split,
 };
 pub use validation::{LARGEST, ResolvedError};

@@ -54,6 +54,23 @@ def print_topology(experiment: Mapping[str, Any]) -> None:
         RESULTS.print(line, markup=False, soft_wrap=True)
 
 
+def print_middleboxes(experiment: Mapping[str, Any]) -> None:
+    """What stands at the ends of links, if anything does."""
+    if "middleboxes" not in experiment:
+        return
+    _title("middleboxes")
+    rows = []
+    for middlebox in experiment["middleboxes"]:
+        settings = {name: value for name, value in middlebox["element"].items() if value is not None}
+        kind = settings.pop("kind")
+        words = ", ".join(
+            f"{name} {' '.join(value) if isinstance(value, list) else value}" for name, value in settings.items()
+        )
+        rows.append((escape(middlebox["at"]), middlebox["direction"], kind, escape(words)))
+    print_table(("at", "packets", "kind", "settings"), rows[:MOST_ROWS])
+    _print_hidden(len(rows))
+
+
 def print_ceilings(experiment: Mapping[str, Any]) -> None:
     """What each flow can carry at most, headers of its transport and of the links counted."""
     _title("flows and their payload ceilings")

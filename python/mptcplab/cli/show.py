@@ -25,7 +25,7 @@ def command(
 ) -> None:
     """Show a description as it was understood.
 
-    The topology, payload ceilings, the schedule, and every value with its origin.
+    The topology, middleboxes, payload ceilings, the schedule, and every value with its origin.
     """
     from mptcplab.cli.output import REMARKS, print_json
     from mptcplab.cli.specs import resolved
@@ -56,6 +56,7 @@ def _print(member: Resolved) -> None:
     from mptcplab.cli.explained import (
         print_ceilings,
         print_head,
+        print_middleboxes,
         print_origins,
         print_published,
         print_schedule,
@@ -64,6 +65,7 @@ def _print(member: Resolved) -> None:
 
     print_head(member.data)
     print_topology(member.data)
+    print_middleboxes(member.data)
     print_ceilings(member.data)
     print_schedule(member.data)
     if member.description:

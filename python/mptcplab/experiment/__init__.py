@@ -25,6 +25,7 @@ from mptcplab.experiment.inject import parse_action
 from mptcplab.experiment.links import GilbertElliott, Link, Loss, Medium, Queue
 from mptcplab.experiment.load import Member, load, members
 from mptcplab.experiment.measure import Measure, ProbeSettings, Vary
+from mptcplab.experiment.middleboxes import Middlebox
 from mptcplab.experiment.resolve import Resolved, resolve
 from mptcplab.experiment.resolved_form import SCHEMA, resolved_schema
 from mptcplab.experiment.schema import json_schema
@@ -49,6 +50,7 @@ __all__ = [
     "Measure",
     "Medium",
     "Member",
+    "Middlebox",
     "NetworkNode",
     "PathManager",
     "Probe",

@@ -21,6 +21,7 @@ from mptcplab.experiment.generators import Topology, expanded
 from mptcplab.experiment.hosts import Host, NetworkNode
 from mptcplab.experiment.links import Link, Medium
 from mptcplab.experiment.measure import Measure, Vary
+from mptcplab.experiment.middleboxes import Middlebox
 from mptcplab.experiment.references import substituted
 from mptcplab.experiment.validation import first_problem, validated
 from mptcplab.units import Duration
@@ -123,6 +124,8 @@ class Experiment(Model):
     """Channels that links share, by name."""
     links: dict[Name, Link] = {}
     """Links, by name; their ends declare the interfaces."""
+    middleboxes: list[Middlebox] = []
+    """What stands at the ends of links; what leaves an interface passes those before it in this order."""
     reachability: Literal["declared", "all_pairs"] = "declared"
     """`declared`: a route exists only where the description has a path. `all_pairs`: any interface of a host is reached
     over each of its links; eight parallel links then make 64 pairs and not 8."""

@@ -80,6 +80,9 @@ class Host(Model):
     """SYN retransmissions at the initial timeout, before it doubles."""
     checksum: bool = False
     """DSS checksums."""
+    fallback: Literal["rfc", "strict"] = "rfc"
+    """When MPTCP breaks in mid-stream on the only subflow: TCP where the RFC allows it, or a reset rather than a byte
+    that was not sent."""
     rcvbuf: Size = Size("6MiB")
     """Receive buffer, up to which autotuning goes."""
     sndbuf: Size = Size("4MiB")

@@ -14,7 +14,7 @@ from typing import Any
 from mptcplab import algorithms
 from mptcplab.document import FieldPath, wrong
 from mptcplab.errors import SpecError
-from mptcplab.experiment import directions, schedule
+from mptcplab.experiment import directions, middleboxes, schedule
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.description import Experiment
 from mptcplab.experiment.directions import SIDES
@@ -82,6 +82,8 @@ class _Resolution:
             "media": [_medium(name, *settings) for name, settings in self._media().items()],
             "links": self._links(),
         }
+        if middleboxes := self._middleboxes():
+            data["middleboxes"] = middleboxes
         data["flows"] = self._flows(data["links"])
         data["events"] = self._events(data)
         data["measure"] = self._measure()
@@ -201,6 +203,29 @@ class _Resolution:
         base = Path(trace.source.file).parent if trace is not None and trace.source.file else Path()
         with at(self._tree, "links", name, field):
             return directions.resolved(link, side, media.get(link.medium or ""), base)
+
+    def _middleboxes(self) -> list[dict[str, Any]]:
+        """One before each interface that is named, and addresses for NATs that no subnet has."""
+        result = []
+        subnets = (network for both in self._addresses().networks for network in both)
+        outside = middleboxes.outside_addresses(subnets)
+        for number, middlebox in enumerate(self._experiment.middleboxes):
+            with at(self._tree, "middleboxes", number, "at"):
+                for interface in self._known_interfaces(middlebox.at):
+                    middleboxes.check_place(middlebox, interface, self._network)
+                    direction = middlebox.direction or ("both" if middlebox.nat is None else "leaving")
+                    element = middleboxes.element(middlebox, outside)
+                    result.append({"at": interface, "direction": direction, "element": element})
+        return result
+
+    def _known_interfaces(self, names: Sequence[str]) -> list[str]:
+        """The interfaces that are named, ranges written out; refuses what is none."""
+        interfaces = expanded(names)
+        for name in interfaces:
+            if name not in self._network.ports:
+                known = list(self._network.ports)
+                raise described(f"there is no interface '{name}'{nearest_hint(name, known)}", ", ".join(known))
+        return interfaces
 
     # ---- flows ----
 
@@ -326,11 +351,7 @@ class _Resolution:
     def _measure(self) -> Measure:
         measure = self._experiment.measure
         with at(self._tree, "measure", "captures"):
-            captures = expanded(measure.captures)
-            for name in captures:
-                if name not in self._network.ports:
-                    known = list(self._network.ports)
-                    raise described(f"there is no interface '{name}'{nearest_hint(name, known)}", ", ".join(known))
+            captures = self._known_interfaces(measure.captures)
         if measure.every == 0:
             raise wrong(self._tree, ("measure", "every"), "is 0", "a duration above 0")
         probe = None if measure.probe is None else int(measure.probe.rtt)
@@ -388,10 +409,12 @@ def _node(name: str, node: NetworkNode) -> dict[str, Any]:
 
 
 def _host(name: str, host: Host) -> dict[str, Any]:
+    """Only a host that is strict says how it falls back."""
     same = ("stack", "mptcp", "one_at_a_time", "syn_retries", "syn_linear_timeouts", "checksum", "first_hop")
     return {
         "id": name,
         **{field: getattr(host, field) for field in same},
+        **({"fallback": "strict"} if host.fallback == "strict" else {}),
         "rcvbuf_bytes": int(host.rcvbuf),
         "sndbuf_bytes": int(host.sndbuf),
         "initial_window_segments": host.initial_window,

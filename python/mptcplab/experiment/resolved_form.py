@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypeAlias
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
+from mptcplab.experiment.middleboxes import OptionName, SegmentKind
 from mptcplab.experiment.schema import DIALECT, Schema
 
 SCHEMA = "mptcplab/experiment/1"
@@ -56,6 +57,8 @@ class Host(TypedDict):
     syn_retries: Count
     syn_linear_timeouts: Count
     checksum: bool
+    fallback: NotRequired[Literal["strict"]]
+    """A reset where MPTCP breaks in mid-stream on the only subflow; without it what the RFC says."""
     rcvbuf_bytes: Count
     sndbuf_bytes: Count
     initial_window_segments: Count
@@ -250,6 +253,110 @@ class Link(TypedDict):
     """2 if one of its ends is a switch or access point."""
     forward: Direction
     backward: Direction
+
+
+@_strict
+class OptionsOfMptcp(TypedDict):
+    """Options are taken out, or their segments are dropped."""
+
+    kind: Literal["strip_options", "drop_options"]
+    options: list[OptionName]
+    segments: list[SegmentKind]
+    after_bytes: Count
+    """Data that a connection has carried, one way or the other, before it begins."""
+
+
+@_strict
+class RewriteSequence(TypedDict):
+    """Sequence numbers are shifted at random."""
+
+    kind: Literal["rewrite_sequence"]
+
+
+@_strict
+class Nat(TypedDict):
+    """A host is hidden behind these addresses."""
+
+    kind: Literal["nat"]
+    ipv4: str
+    ipv6: str
+
+
+@_strict
+class Split(TypedDict):
+    """Segments are cut."""
+
+    kind: Literal["split"]
+    largest_bytes: Count
+    options: Literal["all", "first"]
+    """Which pieces have the options of MPTCP."""
+
+
+@_strict
+class Coalesce(TypedDict):
+    """Segments are joined."""
+
+    kind: Literal["coalesce"]
+    largest_bytes: Count
+    hold_ns: Count
+
+
+@_strict
+class ChangeBytes(TypedDict):
+    """Bytes are changed: at one place, or at random."""
+
+    kind: Literal["change_bytes"]
+    after_bytes: Count | None
+    probability: Share | None
+
+
+@_strict
+class InsertBytes(TypedDict):
+    """Bytes are inserted."""
+
+    kind: Literal["insert_bytes"]
+    bytes: Count
+    after_bytes: Count
+
+
+@_strict
+class Duplicate(TypedDict):
+    """Packets are sent twice."""
+
+    kind: Literal["duplicate"]
+    probability: Share
+
+
+@_strict
+class AcknowledgeEarly(TypedDict):
+    """Data is acknowledged in the receiver's place."""
+
+    kind: Literal["acknowledge_early"]
+    buffer_bytes: Count
+
+
+Element: TypeAlias = Annotated[
+    OptionsOfMptcp
+    | RewriteSequence
+    | Nat
+    | Split
+    | Coalesce
+    | ChangeBytes
+    | InsertBytes
+    | Duplicate
+    | AcknowledgeEarly,
+    Field(discriminator="kind"),
+]
+
+
+@_strict
+class Middlebox(TypedDict):
+    """What stands between an interface and its link."""
+
+    at: str
+    direction: Literal["leaving", "arriving", "both"]
+    """Seen from the interface."""
+    element: Element
 
 
 @_strict
@@ -505,6 +612,8 @@ class Experiment(TypedDict):
     subnets: list[Subnet]
     media: list[Medium]
     links: list[Link]
+    middleboxes: NotRequired[list[Middlebox]]
+    """Only where there are some; leaving packets pass those before one interface in this order."""
     flows: list[Flow]
     events: list[Event]
     """Ascending in time; those of one instant in order of the description."""

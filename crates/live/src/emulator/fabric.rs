@@ -1,11 +1,12 @@
 //! What the emulator's thread works on: devices, the links between them, and the record of both.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use netlab::link::Enqueued;
 use netlab::links::{Arrival, LinkState, Links};
+use netlab::middlebox::{Chain, Heading, MiddleboxSummary, summaries};
 use netlab::resolved::{Action, Direction, Experiment, InvalidDirection, LinkDownBy, Loss};
 use netlab::time::Nanos;
 use rustix::io::Errno;
@@ -13,6 +14,7 @@ use rustix::io::Errno;
 use super::captures::Captures;
 use super::frame::Frame;
 use super::lateness::{Lateness, LatenessSummary};
+use super::middleboxes::Middleboxes;
 use crate::mailbox::Mailbox;
 use crate::stack::{Mailboxes, Message, Outgoing};
 use crate::{Clock, Device, LiveError};
@@ -89,6 +91,8 @@ pub(super) struct Fabric {
     links: Links<Frame>,
     link_ids: Vec<String>,
     ports: Vec<Port>,
+    /// By the port before which they stand.
+    middleboxes: BTreeMap<usize, Middleboxes>,
     /// By direction: the port at its end.
     ends: Vec<usize>,
     /// By channel: when it must be looked at.
@@ -150,8 +154,15 @@ impl Fabric {
             is_up: experiment.interfaces[index].up,
             state: InterfaceState::default(),
         });
+        let ports: Vec<Port> = ports.collect();
+        let middleboxes = experiment.interfaces.iter().zip(&ports).enumerate();
+        let middleboxes = middleboxes.filter_map(|(index, (interface, port))| {
+            let chain = Chain::before(experiment, seed, &interface.id)?;
+            Some((index, Middleboxes::new(chain, port.device.layer())))
+        });
         let mut fabric = Self {
             clock,
+            middleboxes: middleboxes.collect(),
             due: vec![None; links.channel_count()],
             links,
             link_ids: experiment
@@ -159,7 +170,7 @@ impl Fabric {
                 .iter()
                 .map(|link| link.id.clone())
                 .collect(),
-            ports: ports.collect(),
+            ports,
             lateness: vec![Lateness::new(); ends.len()],
             ends,
             longest_standstill: 0,
@@ -204,7 +215,8 @@ impl Fabric {
         let is_captured = ends.iter().any(|end| self.ports[*end].is_captured);
         // Our own stack takes no packets that are to be cut.
         let is_ours = ends.iter().any(|end| self.ports[*end].stack.is_some());
-        let is_whole = !is_on_medium && !is_captured && !is_ours;
+        let is_changed = ends.iter().any(|end| self.middleboxes.contains_key(end));
+        let is_whole = !is_on_medium && !is_captured && !is_ours && !is_changed;
         let on = is_whole && is_unshaped(forward) && is_unshaped(backward);
         for end in ends {
             let chosen = self.ports[end].device.set_super_packets(on);
@@ -213,7 +225,8 @@ impl Fabric {
         Ok(())
     }
 
-    /// Back to time 0 of a new clock: links empty and as described, counters at 0.
+    /// Back to time 0 of a new clock: links empty and as described, counters at 0. Middleboxes have seen nothing yet: what is sent
+    /// before is not TCP.
     pub(super) fn restart(&mut self, clock: Clock, captures: Option<Captures>) {
         self.clock = clock;
         self.links.reset();
@@ -236,8 +249,10 @@ impl Fabric {
         let now = self.clock.now();
         let stood = now.saturating_sub(self.pass_began.unwrap_or(now));
         self.longest_standstill = self.longest_standstill.max(stood);
-        let due = self.due.iter().flatten().min().copied();
-        self.alarm = due.map(|due| {
+        let of_middleboxes = self.middleboxes.values();
+        let of_middleboxes = of_middleboxes.filter_map(|one| one.chain.poll_timeout());
+        let due = self.due.iter().flatten().copied().chain(of_middleboxes);
+        self.alarm = due.min().map(|due| {
             if due > now {
                 due.max(now + SHORTEST_SLEEP_NS)
             } else {
@@ -272,10 +287,62 @@ impl Fabric {
             let frame = self.frame(port, bytes);
             self.ports[port].state.sent += 1;
             self.capture(port, now, true, &frame);
-            // One that is dropped at once is counted by the link, and takes its buffer with it.
-            let _: Enqueued = self.links.offer(now, direction, frame);
+            self.send(now, port, frame);
         }
         self.look_again(self.links.channel_of(direction));
+    }
+
+    /// Lets a packet leave by a port, through what stands before it.
+    fn send(&mut self, now: Nanos, port: usize, frame: Frame) {
+        if let Some(frame) = self.enter_middleboxes(now, port, Heading::Leaving, frame) {
+            // One that is dropped at once is counted by the link, and takes its buffer with it.
+            let _: Enqueued = self.links.offer(now, self.ports[port].outgoing, frame);
+        }
+    }
+
+    /// Gives a packet to the middleboxes before a port, and lets what comes out go on; what has none before it is given back.
+    fn enter_middleboxes(
+        &mut self,
+        now: Nanos,
+        port: usize,
+        heading: Heading,
+        frame: Frame,
+    ) -> Option<Frame> {
+        let Some(middleboxes) = self.middleboxes.get_mut(&port) else {
+            return Some(frame);
+        };
+        let frame = middleboxes.enter(now, heading, frame);
+        self.leave_middleboxes(now, port);
+        frame
+    }
+
+    fn leave_middleboxes(&mut self, now: Nanos, port: usize) {
+        let next = |fabric: &mut Self| fabric.middleboxes.get_mut(&port)?.poll_output();
+        while let Some((heading, frame)) = next(self) {
+            match heading {
+                Heading::Leaving => {
+                    let outgoing = self.ports[port].outgoing;
+                    let _: Enqueued = self.links.offer(now, outgoing, frame);
+                    self.look_again(self.links.channel_of(outgoing));
+                }
+                Heading::Arriving => {
+                    self.hand_over(port, &frame);
+                    self.keep(frame);
+                }
+            }
+        }
+    }
+
+    fn wake_middleboxes(&mut self, now: Nanos) {
+        let waiting = self.middleboxes.iter_mut();
+        let due = waiting.filter(|(_, one)| one.chain.poll_timeout().is_some_and(|at| at <= now));
+        let ports = due.map(|(port, middleboxes)| {
+            middleboxes.chain.handle_timeout(now);
+            *port
+        });
+        for port in ports.collect::<Vec<_>>() {
+            self.leave_middleboxes(now, port);
+        }
     }
 
     /// Takes what hosts with our own stack have sent, and offers it to their links.
@@ -296,7 +363,7 @@ impl Fabric {
             let frame = Frame { bytes, layer };
             self.ports[port].state.sent += 1;
             self.capture(port, now, true, &frame);
-            let _: Enqueued = self.links.offer(now, outgoing, frame);
+            self.send(now, port, frame);
             self.look_again(self.links.channel_of(outgoing));
         }
         self.arriving = arriving;
@@ -330,6 +397,7 @@ impl Fabric {
     /// Hands out everything that is due.
     pub(super) fn deliver_due(&mut self) {
         let now = self.clock.now();
+        self.wake_middleboxes(now);
         for channel in 0..self.due.len() {
             if self.due[channel].is_some_and(|due| due <= now) {
                 self.deliver_from(channel, now);
@@ -344,29 +412,40 @@ impl Fabric {
                     direction,
                     packet,
                     at,
-                } => {
-                    self.deliver(direction, &packet, at);
-                    self.keep(packet);
-                }
+                } => self.deliver(direction, packet, at),
                 Arrival::Dropped { packet, .. } => self.keep(packet),
             }
         }
         self.look_again(channel);
     }
 
-    fn deliver(&mut self, direction: usize, frame: &Frame, at: Nanos) {
+    fn deliver(&mut self, direction: usize, frame: Frame, at: Nanos) {
         let port = self.ends[direction];
+        let now = self.clock.now();
+        let Some(frame) = self.enter_middleboxes(now, port, Heading::Arriving, frame) else {
+            self.lateness[direction].record(now.saturating_sub(at));
+            return;
+        };
+        if let Some(now) = self.hand_over(port, &frame) {
+            self.lateness[direction].record(now.saturating_sub(at));
+        }
+        self.keep(frame);
+    }
+
+    /// Hands a packet to the host of a port; when, if that took it.
+    fn hand_over(&mut self, port: usize, frame: &Frame) -> Option<Nanos> {
         match self.ports[port].give(frame) {
             Ok(true) => {
                 let now = self.clock.now();
-                self.lateness[direction].record(now.saturating_sub(at));
                 self.ports[port].state.received += 1;
                 self.capture(port, now, false, frame);
+                return Some(now);
             }
             Ok(false) => self.overflows += 1,
             Err(error) if is_down(&error) => self.ports[port].state.dropped_interface_down += 1,
             Err(error) => self.fail(format!("writing to a device: {error}")),
         }
+        None
     }
 
     fn keep(&mut self, frame: Frame) {
@@ -472,6 +551,11 @@ impl Fabric {
         let all = self.lateness.iter();
         all.map(|lateness| (lateness.summary(), lateness.is_beyond_bound()))
             .collect()
+    }
+
+    /// What the middleboxes have done.
+    pub(super) fn middleboxes(&self) -> Vec<MiddleboxSummary> {
+        summaries(self.middleboxes.values().map(|one| &one.chain))
     }
 
     pub(super) fn take_captures(&mut self) -> Option<Captures> {

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::device::VIRTIO_HEADER_BYTES;
 
-const ETHERNET_HEADER_BYTES: usize = 14;
+pub(super) const ETHERNET_HEADER_BYTES: usize = 14;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 

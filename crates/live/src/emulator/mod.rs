@@ -7,6 +7,7 @@ mod captures;
 mod fabric;
 mod frame;
 mod lateness;
+mod middleboxes;
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,6 +17,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use netlab::middlebox::MiddleboxSummary;
 use netlab::resolved::{Action, Experiment};
 use netlab::time::Nanos;
 use rustix::buffer::spare_capacity;
@@ -68,6 +70,8 @@ pub struct Emulator {
 pub struct EmulatorSummary {
     /// By link direction.
     pub lateness: Vec<LatenessSummary>,
+    /// In the order of the description.
+    pub middleboxes: Vec<MiddleboxSummary>,
     /// The longest that the emulator stood still, in seconds.
     pub longest_standstill_s: f64,
     /// Why the run is not to be trusted; `None` if it is.
@@ -164,20 +168,23 @@ impl Emulator {
     /// # Errors
     /// The emulator had failed; or a capture cannot be written.
     pub fn finish(&mut self) -> Result<EmulatorSummary, LiveError> {
-        let (lateness, longest_standstill, overflows, captures) = self.ask(|fabric| {
-            let (standstill, overflows) = (fabric.longest_standstill, fabric.overflows);
-            (
-                fabric.lateness(),
-                standstill,
-                overflows,
-                fabric.take_captures(),
-            )
-        })?;
+        let (lateness, middleboxes, longest_standstill, overflows, captures) =
+            self.ask(|fabric| {
+                let (standstill, overflows) = (fabric.longest_standstill, fabric.overflows);
+                (
+                    fabric.lateness(),
+                    fabric.middleboxes(),
+                    standstill,
+                    overflows,
+                    fabric.take_captures(),
+                )
+            })?;
         self.end_thread();
         captures.map_or(Ok(()), Captures::finish)?;
         let why_invalid = self.why_invalid(&lateness, longest_standstill, overflows);
         Ok(EmulatorSummary {
             lateness: lateness.into_iter().map(|(summary, _)| summary).collect(),
+            middleboxes,
             longest_standstill_s: longest_standstill as f64 / 1e9,
             why_invalid,
         })

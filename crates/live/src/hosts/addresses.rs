@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use netlab::lookup::Lookup;
 use netlab::resolved::{Experiment, Interface, Layer, NodeKind};
 
 use crate::LiveError;
@@ -69,6 +70,8 @@ pub(super) struct Port {
     pub(super) up: bool,
     ipv4: Option<Prefixed>,
     ipv6: Option<Prefixed>,
+    /// Behind which NATs hide it.
+    outside: Vec<IpAddr>,
 }
 
 impl Port {
@@ -81,6 +84,15 @@ impl Port {
 
     pub(super) fn address(&self, family: Family) -> Option<IpAddr> {
         self.prefixed(family).map(|prefixed| prefixed.address)
+    }
+
+    /// Its address, and those that others see in its place.
+    pub(super) fn all_addresses(&self, family: Family) -> impl Iterator<Item = IpAddr> {
+        let of_family = move |address: &IpAddr| address.is_ipv4() == (family == Family::V4);
+        let own = self.address(family);
+        let outside = self.outside.iter().copied().filter(of_family);
+        own.into_iter()
+            .chain(outside.filter(move |_| own.is_some()))
     }
 
     pub(super) fn addresses(&self) -> impl Iterator<Item = Prefixed> {
@@ -102,6 +114,7 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn new(experiment: &Experiment) -> Result<Self, LiveError> {
+        let lookup = Lookup::new(experiment);
         let mut places = places_of(experiment);
         let place_of = index_by_id(places.iter().map(|place| &place.id));
         let link_of = index_by_id(experiment.links.iter().map(|link| &link.id));
@@ -111,7 +124,9 @@ impl Layout {
             let place = place_of[&interface.node];
             let link = link_of[&interface.link];
             places[place].interfaces.push(index);
-            ports.push(port(interface, place, link, experiment.links[link].layer)?);
+            let outside = lookup.outside_addresses(&interface.id);
+            let layer = experiment.links[link].layer;
+            ports.push(port(interface, place, link, layer, outside)?);
         }
         let links = experiment.links.iter();
         let ends = links
@@ -189,7 +204,13 @@ fn places_of(experiment: &Experiment) -> Vec<PlacePlan> {
     hosts.chain(nodes).collect()
 }
 
-fn port(interface: &Interface, place: usize, link: usize, layer: Layer) -> Result<Port, LiveError> {
+fn port(
+    interface: &Interface,
+    place: usize,
+    link: usize,
+    layer: Layer,
+    outside: Vec<IpAddr>,
+) -> Result<Port, LiveError> {
     let ipv6 = match interface.mtu_bytes {
         SMALLEST_MTU_OF_IPV6_BYTES.. => &interface.ipv6,
         _ => &None,
@@ -204,6 +225,7 @@ fn port(interface: &Interface, place: usize, link: usize, layer: Layer) -> Resul
         up: interface.up,
         ipv4: prefixed(&interface.id, &interface.ipv4)?,
         ipv6: prefixed(&interface.id, ipv6)?,
+        outside,
     })
 }
 

@@ -114,7 +114,7 @@ pub(super) fn plan(
     for (index, port) in layout.ports.iter().enumerate() {
         if layout.kind_at(index) == PlaceKind::Host {
             for prefixed in port.addresses() {
-                places[port.place].table_of(prefixed.address, index);
+                places[port.place].table_of(prefixed.address, FIRST_TABLE + index as u32);
             }
         }
     }
@@ -122,7 +122,9 @@ pub(super) fn plan(
         for path in &flow.paths {
             for way in Way::both(layout, flow, path) {
                 for family in Family::BOTH {
-                    add(&mut places, layout, &way, family)?;
+                    for ends in ends_of(layout, &way, family) {
+                        add(&mut places, layout, &way, ends)?;
+                    }
                 }
             }
         }
@@ -131,26 +133,61 @@ pub(super) fn plan(
 }
 
 impl PlaceRoutes {
-    fn table_of(&mut self, source: IpAddr, port: usize) -> &mut SourceTable {
+    fn table_of(&mut self, source: IpAddr, number: u32) -> &mut SourceTable {
         self.by_source.entry(source).or_insert_with(|| SourceTable {
-            number: FIRST_TABLE + port as u32,
+            number,
             routes: BTreeMap::new(),
         })
     }
+}
+
+/// Source and destination of packets on a way.
+#[derive(Clone, Copy)]
+struct Ends {
+    family: Family,
+    source: IpAddr,
+    /// Of the routes for packets from there.
+    table: u32,
+    /// Whether a NAT writes the source into packets of somebody else.
+    is_outside: bool,
+    destination: IpAddr,
+}
+
+/// What packets may have, those of NATs last: the source's own address, or what others see in its place, and the same of the destination.
+fn ends_of(layout: &Layout, way: &Way, family: Family) -> Vec<Ends> {
+    let addresses = |port: usize| layout.ports[port].all_addresses(family);
+    let sources = addresses(way.source).enumerate();
+    let ends = sources.flat_map(|(nth, source)| {
+        let table = FIRST_TABLE + (way.source + nth * layout.ports.len()) as u32;
+        addresses(way.destination).map(move |destination| Ends {
+            family,
+            source,
+            table,
+            is_outside: nth > 0,
+            destination,
+        })
+    });
+    ends.collect()
 }
 
 fn add(
     places: &mut [PlaceRoutes],
     layout: &Layout,
     way: &Way,
-    family: Family,
+    ends: Ends,
 ) -> Result<(), LiveError> {
-    let address = |port: usize| layout.ports[port].address(family);
-    let (Some(source), Some(destination)) = (address(way.source), address(way.destination)) else {
-        return Ok(());
-    };
+    let address = |port: usize| layout.ports[port].address(ends.family);
+    let Ends {
+        source,
+        destination,
+        ..
+    } = ends;
     for (port, arrival) in way.steps(layout) {
         let place = layout.ports[port].place;
+        let is_host = layout.places[place].kind == PlaceKind::Host;
+        if is_host && ends.is_outside {
+            continue;
+        }
         // A link of layer 3 has but one other end.
         let needs_gateway =
             layout.ports[port].layer == Layer::Two && address(arrival) != Some(destination);
@@ -160,7 +197,7 @@ fn add(
             gateway: needs_gateway.then(|| address(arrival)).flatten(),
         };
         let routes = &mut places[place];
-        let table = routes.table_of(source, way.source);
+        let table = routes.table_of(source, ends.table);
         let known = *table.routes.entry(destination).or_insert(step);
         if known != step {
             let (id, device) = (&layout.places[place].id, &layout.ports[port].device);
@@ -170,7 +207,6 @@ fn add(
                 way.flow, layout.ports[known.port].device
             )));
         }
-        let is_host = layout.places[place].kind == PlaceKind::Host;
         let main = MainRoute {
             step,
             source: is_host.then_some(source),

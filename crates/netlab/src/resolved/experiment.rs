@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::validation::validate;
-use super::{Action, Direction, Flow, Host, ResolvedError};
+use super::{Action, Direction, Flow, Host, Middlebox, ResolvedError};
 use crate::time::Nanos;
 
 /// The schema this program reads.
@@ -45,6 +45,9 @@ pub struct Experiment {
     pub media: Vec<Medium>,
     /// Links, each between two interfaces.
     pub links: Vec<Link>,
+    /// What stands at the ends of links; leaving packets pass those before one interface in this order.
+    #[serde(default)]
+    pub middleboxes: Vec<Middlebox>,
     /// Flows.
     pub flows: Vec<Flow>,
     /// The schedule, ascending in time.

@@ -22,6 +22,9 @@ pub struct Host {
     pub syn_linear_timeouts: u32,
     /// Whether the DSS checksum (RFC 8684, section 3.3) is demanded.
     pub checksum: bool,
+    /// What happens when Multipath TCP breaks in mid-stream.
+    #[serde(default)]
+    pub fallback: Fallback,
     /// Largest receive buffer.
     pub rcvbuf_bytes: u64,
     /// Largest send buffer.
@@ -60,6 +63,27 @@ impl Stack {
             Self::Backend => "backend",
             Self::Kernel => "kernel",
             Self::Userspace => "userspace",
+        }
+    }
+}
+
+/// What happens to a connection with a single subflow when Multipath TCP breaks in mid-stream (RFC 8684, section 3.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fallback {
+    /// Plain TCP where the RFC allows it.
+    #[default]
+    Rfc,
+    /// A reset, rather than a byte that was not sent.
+    Strict,
+}
+
+impl Fallback {
+    /// The word of the JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rfc => "rfc",
+            Self::Strict => "strict",
         }
     }
 }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 use super::{
-    Action, Algorithm, Application, Direction, Experiment, Flow, HopDirection, InvalidDirection,
-    Link, Path, SCHEMA, Video, validate_overhead,
+    Action, Algorithm, Application, Direction, Element, Experiment, Flow, HopDirection,
+    InvalidDirection, Layer, Link, Middlebox, MiddleboxDirection, Path, SCHEMA, Video,
+    validate_overhead,
 };
 use crate::parameters::{self, Kind};
 
@@ -43,6 +44,12 @@ impl ResolvedError {
         }
     }
 }
+
+/// What an IP packet can carry beside the longest headers.
+const MOST_COALESCED_BYTES: u32 = 65_000;
+
+/// What any packet has room for.
+const MOST_INSERTED_BYTES: u32 = 400;
 
 type Validity = Result<(), ResolvedError>;
 
@@ -122,6 +129,9 @@ pub(super) fn validate(experiment: &Experiment) -> Validity {
     declared.validate_interfaces()?;
     declared.validate_links()?;
     declared.validate_attachments()?;
+    for (index, middlebox) in experiment.middleboxes.iter().enumerate() {
+        declared.validate_middlebox(&format!("middleboxes.{index}"), middlebox)?;
+    }
     for flow in &experiment.flows {
         declared.validate_flow(flow)?;
     }
@@ -230,6 +240,33 @@ impl<'a> Declared<'a> {
         }
         validate_direction(&format!("{place}.forward"), &link.forward)?;
         validate_direction(&format!("{place}.backward"), &link.backward)
+    }
+
+    fn validate_middlebox(&self, place: &str, middlebox: &Middlebox) -> Validity {
+        self.interfaces.find(format!("{place}.at"), &middlebox.at)?;
+        if let Element::Nat(_) = middlebox.element {
+            self.validate_nat(place, middlebox)?;
+        }
+        validate_element(&format!("{place}.element"), &middlebox.element)
+    }
+
+    /// It hides one interface of a host, at the same link, which asks nobody for link-layer addresses.
+    fn validate_nat(&self, place: &str, middlebox: &Middlebox) -> Validity {
+        if middlebox.direction == MiddleboxDirection::Both {
+            let found = middlebox.direction.name();
+            return refuse(format!("{place}.direction"), found, "leaving or arriving");
+        }
+        let hidden = self.experiment.hidden(middlebox);
+        let hidden = hidden.map(|(index, _)| &self.experiment.interfaces[index]);
+        let allowed = "a NAT on the link of a host that it hides, without a switch";
+        let Some(hidden) = hidden.filter(|one| self.hosts.indices.contains_key(&*one.node)) else {
+            return refuse(format!("{place}.at"), &middlebox.at, allowed);
+        };
+        let link = &self.experiment.links[self.links.find(place, &hidden.link)?];
+        match link.layer {
+            Layer::Three => Ok(()),
+            Layer::Two => refuse(format!("{place}.at"), &middlebox.at, allowed),
+        }
     }
 
     fn validate_flow(&self, flow: &Flow) -> Validity {
@@ -413,6 +450,47 @@ fn validate_direction(place: &str, direction: &Direction) -> Validity {
     in_range(format!("{place}.jitter_ns"), direction.jitter_ns, 0)?;
     let period_ns = direction.trace.as_ref().map_or(1, |trace| trace.period_ns);
     in_range(format!("{place}.trace.period_ns"), period_ns, 1)
+}
+
+fn validate_element(place: &str, element: &Element) -> Validity {
+    let in_range =
+        |field: &str, value: u64, smallest| in_range(format!("{place}.{field}"), value, smallest);
+    let probability = |value: f64| match (0.0..=1.0).contains(&value) {
+        true => Ok(()),
+        false => refuse(format!("{place}.probability"), value, "0 to 1"),
+    };
+    match element {
+        Element::StripOptions(selection) | Element::DropOptions(selection) => {
+            in_range("after_bytes", selection.after_bytes, 0)
+        }
+        Element::RewriteSequence {} | Element::Nat(_) => Ok(()),
+        Element::Split(split) => in_range("largest_bytes", split.largest_bytes.into(), 1),
+        Element::Coalesce(coalesce) => {
+            let largest = coalesce.largest_bytes;
+            if !(1..=MOST_COALESCED_BYTES).contains(&largest) {
+                let place = format!("{place}.largest_bytes");
+                return refuse(place, largest, format!("1 to {MOST_COALESCED_BYTES}"));
+            }
+            in_range("hold_ns", coalesce.hold_ns, 0)
+        }
+        Element::ChangeBytes(change) => {
+            if change.after_bytes.is_some() == change.probability.is_some() {
+                let found = "both or none of after_bytes and probability";
+                return refuse(place, found, "one of them");
+            }
+            in_range("after_bytes", change.after_bytes.unwrap_or(0), 0)?;
+            probability(change.probability.unwrap_or(0.0))
+        }
+        Element::InsertBytes(insert) => {
+            if !(1..=MOST_INSERTED_BYTES).contains(&insert.bytes) {
+                let place = format!("{place}.bytes");
+                return refuse(place, insert.bytes, format!("1 to {MOST_INSERTED_BYTES}"));
+            }
+            in_range("after_bytes", insert.after_bytes, 0)
+        }
+        Element::Duplicate(duplicate) => probability(duplicate.probability),
+        Element::AcknowledgeEarly(early) => in_range("buffer_bytes", early.buffer_bytes, 1),
+    }
 }
 
 fn validate_application(place: &str, application: &Application) -> Validity {

@@ -23,6 +23,7 @@ pub fn check(experiment: &Experiment, registry: &Registry) -> Vec<Missing> {
         missing.extend(check_size(&lookup, flow));
     }
     missing.extend(check_routed(experiment));
+    missing.extend(check_middleboxes(experiment));
     missing.extend(check_ports(experiment));
     missing
 }
@@ -45,6 +46,32 @@ fn check_routed(experiment: &Experiment) -> Vec<Missing> {
         }
     }
     missing
+}
+
+/// Both directions of a connection pass a middlebox.
+fn check_middleboxes(experiment: &Experiment) -> Vec<Missing> {
+    let nodes = experiment.nodes.iter();
+    let is_chosen = nodes.clone().any(|node| node.next_hop.is_some());
+    let between_nodes = |interface: &String| {
+        let links = experiment.links.iter();
+        let link = links
+            .clone()
+            .find(|link| [&link.a, &link.b].contains(&interface));
+        let is_node = |end: &String| {
+            let mut interfaces = experiment.interfaces.iter();
+            let end = interfaces.find(|one| one.id == *end);
+            end.is_some_and(|end| nodes.clone().any(|node| node.id == end.node))
+        };
+        link.is_some_and(|link| is_node(&link.a) && is_node(&link.b))
+    };
+    let middleboxes = experiment.middleboxes.iter().enumerate();
+    let astray = middleboxes.filter(|(_, one)| is_chosen && between_nodes(&one.at));
+    astray
+        .map(|(index, middlebox)| Missing {
+            feature: format!("middleboxes.{index}.at: {}", middlebox.at),
+            why: "where routers choose next hops, answers may come back over other links: use the link of a host".to_owned(),
+        })
+        .collect()
 }
 
 /// Flows that are not UDP are told apart by the ports at which they are accepted.

@@ -80,6 +80,12 @@ impl Segments {
         self.free.push(id.0);
         self.all[id.0 as usize] = None;
     }
+
+    /// Takes a segment out, which may come back as another one.
+    pub(super) fn take(&mut self, id: SegmentId) -> wire::Packet {
+        self.free.push(id.0);
+        self.all[id.0 as usize].take().expect("it is under way")
+    }
 }
 
 /// A UDP datagram; its payload has no content.

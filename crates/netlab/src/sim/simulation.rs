@@ -107,11 +107,12 @@ impl Simulation {
         let ids = experiment.flows.iter().map(|flow| flow.id.clone());
         let ids: Vec<_> = ids.collect();
         let actors = flows.apps().len() + flows.hosts().count();
-        let entities = FIRST_CHANNEL as usize + network.channel_count() + actors;
+        let actors_end = FIRST_CHANNEL as usize + network.channel_count() + actors;
+        network.set_middlebox_entity(EntityId(actors_end as u32));
         let mut simulation = Self {
             schedule: Schedule::new(&experiment),
             stalls: Stalls::new(&experiment),
-            deadlines: Deadlines::new(queue, entities),
+            deadlines: Deadlines::new(queue, actors_end + 1),
             sampler: Sampler::create(directory, &experiment, &flows)?,
             units: UnitTable::create(directory, &ids)?,
             trace_hash: TraceHash::new(),
@@ -230,6 +231,7 @@ impl Simulation {
         };
         match app.checked_sub(self.flows.apps().len()) {
             None => self.run_app(app)?,
+            Some(host) if host == self.flows.hosts().count() => self.run_middleboxes()?,
             Some(host) => {
                 self.flows.hosts_mut().wake(self.now, host);
                 self.run_host(host)?;
@@ -327,6 +329,20 @@ impl Simulation {
         }
         self.network
             .schedule(self.now, channel, &mut self.deadlines);
+        Ok(())
+    }
+
+    fn run_middleboxes(&mut self) -> Result<(), TableError> {
+        self.network.wake_middleboxes(self.now);
+        while let Some(fate) = self
+            .network
+            .leave_middleboxes(self.now, &mut self.deadlines)
+        {
+            if let Some(fate) = fate {
+                self.settle(fate)?;
+            }
+        }
+        self.network.schedule_middleboxes(&mut self.deadlines);
         Ok(())
     }
 
@@ -479,6 +495,7 @@ impl Simulation {
             events: self.schedule.record().to_vec(),
             flows: self.flows.summaries(&self.experiment),
             links: self.link_summaries(),
+            middleboxes: self.network.middlebox_summaries(),
             packets: self.packets,
             event_count: self.event_count,
         }

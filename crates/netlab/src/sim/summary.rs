@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::middlebox::MiddleboxSummary;
 use crate::schedule::EventRecord;
 use crate::summary::{FlowSummary, LinkSummary};
 use crate::time::Nanos;
@@ -25,6 +26,9 @@ pub struct Summary {
     pub flows: Vec<FlowSummary>,
     /// Link directions in the order of declaration.
     pub links: Vec<LinkSummary>,
+    /// Middleboxes in the order of declaration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub middleboxes: Vec<MiddleboxSummary>,
     /// Packets that applications sent, answers and probes included.
     pub packets: u64,
     /// Steps of the simulator.

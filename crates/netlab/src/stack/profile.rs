@@ -1,6 +1,6 @@
 //! What a description asks of the protocol engine, in the engine's words.
 
-use mptcp::connection::{Algorithms, Buffer, Config, Start};
+use mptcp::connection::{Algorithms, Buffer, Config, Fallback, Start};
 use mptcp::endpoint::Profile;
 use mptcp::failure::{self, FailedAfter, Reinjection};
 use mptcp::pm::{self, AddressPair};
@@ -60,6 +60,10 @@ fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host) -> Config {
         .into(),
         is_multipath: flow.transport == Transport::Mptcp && host.mptcp,
         uses_checksums: host.checksum,
+        fallback: match host.fallback {
+            resolved::Fallback::Rfc => Fallback::Rfc,
+            resolved::Fallback::Strict => Fallback::Strict,
+        },
         send_buffer: grown_from(FIRST_SEND_BUFFER_BYTES, host.sndbuf_bytes),
         receive_buffer: grown_from(FIRST_RECEIVE_BUFFER_BYTES, host.rcvbuf_bytes),
         // The first SYN, and its retransmissions with the option.

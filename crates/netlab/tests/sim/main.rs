@@ -4,6 +4,7 @@ mod algorithms;
 mod apps;
 mod experiments;
 mod failures;
+mod middleboxes;
 mod next_hops;
 mod random_faults;
 mod refusals;

@@ -1,6 +1,6 @@
 //! What events do to the network.
 
-use super::{Interface, Network};
+use super::{Interface, Network, Passage};
 use crate::resolved::{Action, InvalidDirection, LinkDownBy};
 use crate::sim::event_queue::Deadlines;
 use crate::time::Nanos;
@@ -58,7 +58,10 @@ impl Network {
             port_is_down,
             ..
         } = self.interfaces[interface];
-        self.passes[interface] = is_up && !port_is_down;
+        self.passages[interface] = match is_up && !port_is_down {
+            true => self.middleboxes.passage(interface),
+            false => Passage::Down,
+        };
     }
 
     fn set_link_up(

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use super::forwarding::Forwarding;
+use super::middleboxes::Middleboxes;
 use super::routes::{ChosenPath, RouteId, Routes};
-use super::{Interface, Network};
-use crate::flows::{addresses_at, pairs_between};
+use super::{Interface, Network, Passage};
+use crate::flows::{addresses_at, pairs_on_the_way};
 use crate::links::Links;
 use crate::lookup::Lookup;
 use crate::next_hop::FiveTuple;
@@ -31,10 +32,16 @@ impl Network {
         let ends = experiment.links.iter();
         let ends = ends.map(|link| [&link.a, &link.b].map(|id| interface_of[id] as u32));
         let ends: Vec<_> = ends.collect();
-        let up = experiment.interfaces.iter();
+        let middleboxes = Middleboxes::new(experiment, seed);
+        let passages = experiment.interfaces.iter().enumerate();
+        let passages = passages.map(|(index, interface)| match interface.up {
+            true => middleboxes.passage(index),
+            false => Passage::Down,
+        });
         Ok(Self {
             interfaces: interfaces(experiment, &ends),
-            passes: up.map(|interface| interface.up).collect(),
+            passages: passages.collect(),
+            middleboxes,
             ends,
             links: Links::new(experiment, seed)?,
             segments: Segments::default(),
@@ -50,7 +57,7 @@ impl Network {
     /// Makes the ways of a flow over TCP known: a segment between two of its addresses takes that of their path.
     pub(in crate::sim) fn add_flow(&mut self, lookup: &Lookup<'_>, index: usize) {
         for path in &lookup.experiment.flows[index].paths {
-            let pairs = pairs_between(lookup, &path.local, &path.remote);
+            let pairs = pairs_on_the_way(lookup, &path.local, &path.remote);
             if path.routed {
                 let chosen = self.chosen_path(path);
                 for pair in pairs {
@@ -153,6 +160,8 @@ fn interfaces(experiment: &Experiment, ends: &[[u32; 2]]) -> Vec<Interface> {
         dropped_arriving: 0,
         dropped_no_address: 0,
         dropped_no_route: 0,
+        sent_beyond: 0,
+        received_beyond: 0,
     };
     experiment
         .interfaces

@@ -3,6 +3,7 @@
 mod actions;
 mod construction;
 mod forwarding;
+mod middleboxes;
 mod routes;
 
 use std::collections::HashMap;
@@ -13,10 +14,12 @@ use super::event_queue::{Deadlines, EntityId};
 use super::packet::{Packet, Segments};
 use crate::link::{DropReason, Enqueued};
 use crate::links::{Arrival, LinkState, Links};
+use crate::middlebox::Heading;
 use crate::time::Nanos;
 
 pub(super) use construction::direction;
 pub(super) use forwarding::Forwarding;
+use middleboxes::Middleboxes;
 pub(super) use routes::RouteId;
 use routes::Routes;
 
@@ -81,6 +84,20 @@ pub(in crate::sim) struct Interface {
     dropped_arriving: u64,
     dropped_no_address: u64,
     dropped_no_route: u64,
+    /// What it sent and its link was not offered, and what it received and its link did not deliver, as middleboxes stand between.
+    sent_beyond: i64,
+    received_beyond: i64,
+}
+
+/// How packets pass an interface.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passage {
+    /// Not: it is down, or its port is.
+    Down,
+    /// There is nothing before it.
+    Open,
+    /// There are middleboxes before it.
+    Watched,
 }
 
 /// What an interface has counted.
@@ -96,8 +113,9 @@ pub(in crate::sim) struct InterfaceState {
 /// All that carries packets.
 pub(in crate::sim) struct Network {
     interfaces: Vec<Interface>,
-    /// By interface, apart as every packet asks: whether it and its port are up.
-    passes: Vec<bool>,
+    /// By interface, apart as every packet asks.
+    passages: Vec<Passage>,
+    middleboxes: Middleboxes,
     /// By link: interfaces a and b.
     ends: Vec<[u32; 2]>,
     links: Links<Packet>,
@@ -123,9 +141,12 @@ impl Network {
         let leaving = self.links.state(interface.outgoing);
         let arriving = self.links.state(interface.outgoing ^ 1);
         InterfaceState {
-            is_up: self.passes[index],
-            sent: leaving.offered_packets,
-            received: arriving.delivered_packets - interface.dropped_arriving,
+            is_up: self.passages[index] != Passage::Down,
+            sent: leaving
+                .offered_packets
+                .saturating_add_signed(interface.sent_beyond),
+            received: (arriving.delivered_packets - interface.dropped_arriving)
+                .saturating_add_signed(interface.received_beyond),
             dropped_interface_down: interface.dropped_leaving + interface.dropped_arriving,
             dropped_no_address: interface.dropped_no_address,
             dropped_no_route: interface.dropped_no_route,
@@ -257,7 +278,23 @@ impl Network {
         deadlines: &mut Deadlines,
     ) -> Option<Fate> {
         let [from, _] = self.ends_of(index);
-        if !self.passes[from] {
+        if self.passages[from] != Passage::Open {
+            return self.send_not_openly(now, from, packet, deadlines);
+        }
+        self.capture(now, from, true, &packet);
+        self.offer(now, index, packet, deadlines)
+    }
+
+    /// From an interface that is down, or has middleboxes before it.
+    #[cold]
+    fn send_not_openly(
+        &mut self,
+        now: Nanos,
+        from: usize,
+        packet: Packet,
+        deadlines: &mut Deadlines,
+    ) -> Option<Fate> {
+        if self.passages[from] == Passage::Down {
             self.interfaces[from].dropped_leaving += 1;
             return Some(dropped(
                 packet,
@@ -265,6 +302,19 @@ impl Network {
             ));
         }
         self.capture(now, from, true, &packet);
+        let packet = self.enter_middleboxes(now, from, Heading::Leaving, packet, deadlines)?;
+        let direction = self.interfaces[from].outgoing;
+        self.offer(now, direction, packet, deadlines)
+    }
+
+    #[inline]
+    fn offer(
+        &mut self,
+        now: Nanos,
+        index: usize,
+        packet: Packet,
+        deadlines: &mut Deadlines,
+    ) -> Option<Fate> {
         let channel = self.links.channel_of(index);
         let is_settled = self.links.is_settled(channel);
         let enqueued = self.links.offer(now, index, packet);
@@ -327,16 +377,44 @@ impl Network {
         &mut self,
         now: Nanos,
         index: usize,
-        mut packet: Packet,
+        packet: Packet,
         deadlines: &mut Deadlines,
     ) -> Option<Fate> {
-        if !self.passes[index] {
+        if self.passages[index] != Passage::Open {
+            return self.arrive_not_openly(now, index, packet, deadlines);
+        }
+        self.arrive_behind(now, index, packet, deadlines)
+    }
+
+    /// At an interface that is down, or has middleboxes before it.
+    #[cold]
+    fn arrive_not_openly(
+        &mut self,
+        now: Nanos,
+        index: usize,
+        packet: Packet,
+        deadlines: &mut Deadlines,
+    ) -> Option<Fate> {
+        if self.passages[index] == Passage::Down {
             self.interfaces[index].dropped_arriving += 1;
             return Some(dropped(
                 packet,
                 DropPlace::InterfaceDown { interface: index },
             ));
         }
+        let packet = self.enter_middleboxes(now, index, Heading::Arriving, packet, deadlines)?;
+        self.arrive_behind(now, index, packet, deadlines)
+    }
+
+    /// At an interface, with nothing before it any more.
+    #[inline]
+    fn arrive_behind(
+        &mut self,
+        now: Nanos,
+        index: usize,
+        mut packet: Packet,
+        deadlines: &mut Deadlines,
+    ) -> Option<Fate> {
         self.capture(now, index, false, &packet);
         packet.hop += 1;
         self.go_on(now, packet, deadlines)

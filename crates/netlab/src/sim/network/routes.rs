@@ -128,6 +128,13 @@ impl Routes {
         (direction != END).then_some(direction as usize)
     }
 
+    /// Where the hop over a link direction stands in a route.
+    pub(super) fn hop_over(&self, route: RouteId, direction: usize) -> Option<u32> {
+        let hops = self.get(route).first_hop..;
+        let mut hops = hops.map_while(|hop| Some((hop, self.direction(hop)?)));
+        hops.find_map(|(hop, over)| (over == direction).then_some(hop))
+    }
+
     /// Lets the segments of a flow between these addresses take a route, one of several perhaps, and its way back.
     pub(super) fn assign(&mut self, flow: usize, pair: AddressPair, route: RouteId) {
         for (pair, route) in [(pair, route), (back(pair), route.reversed())] {

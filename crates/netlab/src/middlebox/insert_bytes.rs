@@ -1,0 +1,104 @@
+//! Bytes that nobody sent, as application-level gateways write them that put a longer address into the data.
+
+use mptcp::payload::Payload;
+use mptcp::seq::SeqNr;
+use mptcp::wire::{Flags, Packet};
+
+use super::connections::{Connections, Stream, Streams};
+use super::split::piece;
+use super::{Heading, Middlebox, Outlet, Passing};
+use crate::resolved::{self, MiddleboxDirection};
+use crate::time::Nanos;
+
+/// What is inserted.
+const BYTE: u8 = b'+';
+
+/// Inserts bytes at one place of each direction of a connection. Numbers behind it are shifted, and acknowledgments shifted back,
+/// so that TCP notices nothing.
+pub(super) struct InsertBytes {
+    described: resolved::InsertBytes,
+    direction: MiddleboxDirection,
+    connections: Connections<Streams>,
+}
+
+impl InsertBytes {
+    pub(super) fn new(described: resolved::InsertBytes, direction: MiddleboxDirection) -> Self {
+        Self {
+            described,
+            direction,
+            connections: Connections::new(),
+        }
+    }
+
+    /// What the sender knows by the number that the receiver acknowledges.
+    fn acknowledged(&self, stream: &Stream, seq: SeqNr) -> SeqNr {
+        let offset = stream.offset(seq);
+        let (place, bytes) = (self.described.after_bytes, u64::from(self.described.bytes));
+        let beyond = offset.saturating_sub(place);
+        stream.number(offset - beyond.min(bytes))
+    }
+
+    fn shift_acknowledgments(&self, stream: &Stream, passing: &mut Passing) {
+        let segment = &passing.packet().segment;
+        if !segment.flags.contains(Flags::ACK)
+            || self.acknowledged(stream, segment.ack) == segment.ack
+        {
+            // Selective ones lie behind this one, and there are none of what is not shifted.
+            if segment.options.sack.is_empty() {
+                return;
+            }
+        }
+        let segment = &mut passing.change().segment;
+        segment.ack = self.acknowledged(stream, segment.ack);
+        for block in &mut segment.options.sack {
+            let [start, end] = [block.start, block.end].map(|seq| self.acknowledged(stream, seq));
+            (block.start, block.end) = (start, end);
+        }
+    }
+
+    /// Sends the part before the place, the inserted bytes, and the part behind it.
+    fn insert(&self, heading: Heading, mut passing: Passing, index: u32, out: &mut Outlet) {
+        let whole = passing.packet().clone();
+        let len = whole.segment.payload.len();
+        if index > 0 {
+            out.make(heading, piece(&whole, 0, index));
+        }
+        out.make(heading, self.inserted(&whole, index));
+        let rest = passing.change();
+        *rest = piece(&whole, index, len);
+        rest.segment.seq += self.described.bytes;
+        out.pass(heading, passing);
+    }
+
+    fn inserted(&self, whole: &Packet, index: u32) -> Packet {
+        let mut packet = piece(whole, index, index);
+        packet.segment.payload = Payload::literal(vec![BYTE; self.described.bytes as usize]);
+        packet
+    }
+}
+
+impl Middlebox for InsertBytes {
+    fn handle(&mut self, _now: Nanos, heading: Heading, mut passing: Passing, out: &mut Outlet) {
+        let streams = self
+            .connections
+            .of(heading, passing.packet(), Streams::default);
+        let stream = streams.note(heading, passing.packet());
+        let acknowledged = streams.acknowledged_by(heading);
+        if let Some(stream) = acknowledged.filter(|_| self.direction.covers(heading.back())) {
+            self.shift_acknowledgments(&stream, &mut passing);
+        }
+        let Some(stream) = stream.filter(|_| self.direction.covers(heading)) else {
+            return out.pass(heading, passing);
+        };
+        let segment = &passing.packet().segment;
+        let start = stream.offset(segment.seq);
+        let end = start + u64::from(segment.payload.len());
+        let place = self.described.after_bytes;
+        if start > place {
+            passing.change().segment.seq += self.described.bytes;
+        } else if place < end {
+            return self.insert(heading, passing, (place - start) as u32, out);
+        }
+        out.pass(heading, passing);
+    }
+}

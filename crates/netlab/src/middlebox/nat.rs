@@ -1,0 +1,85 @@
+//! Network address and port translation (RFC 3022): what is behind it has another address and other ports for all others.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use super::connections::addresses;
+use super::{Heading, Middlebox, Outlet, Passing};
+use crate::resolved::{self, MiddleboxDirection};
+use crate::rng::Generator;
+use crate::time::Nanos;
+
+/// The ports that it hands out are above the well-known ones.
+const FIRST_PORT: u64 = 1024;
+const PORTS: u64 = (1 << 16) - FIRST_PORT;
+
+/// One inside address and port has one outside port, for all that it talks to (RFC 5382, REQ-1). What nobody inside has begun
+/// is dropped (REQ-3), and so is what goes to an inside address.
+pub(super) struct Nat {
+    outside: resolved::Nat,
+    /// Where packets of those inside go.
+    outwards: Heading,
+    random: Generator,
+    outside_of: BTreeMap<SocketAddr, SocketAddr>,
+    inside_of: BTreeMap<SocketAddr, SocketAddr>,
+}
+
+impl Nat {
+    pub(super) fn new(
+        outside: resolved::Nat,
+        direction: MiddleboxDirection,
+        random: Generator,
+    ) -> Self {
+        Self {
+            outside,
+            outwards: match direction {
+                MiddleboxDirection::Arriving => Heading::Arriving,
+                _ => Heading::Leaving,
+            },
+            random,
+            outside_of: BTreeMap::new(),
+            inside_of: BTreeMap::new(),
+        }
+    }
+
+    /// What others see of an inside address and port; `None` if all ports are taken.
+    fn outside_of(&mut self, inside: SocketAddr) -> Option<SocketAddr> {
+        if let Some(outside) = self.outside_of.get(&inside) {
+            return Some(*outside);
+        }
+        let address = match inside {
+            SocketAddr::V4(_) => IpAddr::V4(self.outside.ipv4),
+            SocketAddr::V6(_) => IpAddr::V6(self.outside.ipv6),
+        };
+        let first = self.random.below(PORTS);
+        let ports = (0..PORTS).map(|more| (FIRST_PORT + (first + more) % PORTS) as u16);
+        let mut candidates = ports.map(|port| SocketAddr::new(address, port));
+        let outside = candidates.find(|outside| !self.inside_of.contains_key(outside))?;
+        self.outside_of.insert(inside, outside);
+        self.inside_of.insert(outside, inside);
+        Some(outside)
+    }
+}
+
+impl Middlebox for Nat {
+    fn handle(&mut self, _now: Nanos, heading: Heading, mut passing: Passing, out: &mut Outlet) {
+        let [source, destination] = addresses(passing.packet());
+        let is_outwards = heading == self.outwards;
+        let translated = match is_outwards {
+            true => self.outside_of(source),
+            false => self.inside_of.get(&destination).copied(),
+        };
+        let Some(translated) = translated else {
+            return out.drop(passing);
+        };
+        let packet = passing.change();
+        if is_outwards {
+            packet.source = translated.ip();
+            packet.segment.source_port = translated.port();
+        } else {
+            packet.destination = translated.ip();
+            packet.segment.destination_port = translated.port();
+        }
+        out.pass(heading, passing);
+    }
+}

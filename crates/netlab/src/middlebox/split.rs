@@ -1,0 +1,54 @@
+//! Segments cut into smaller ones, as by segmentation offload of a network card.
+
+use mptcp::wire::{Flags, MptcpOptions, Packet};
+
+use super::{Heading, Middlebox, Outlet, Passing};
+use crate::resolved::{self, MiddleboxDirection, PiecesWithOptions};
+use crate::time::Nanos;
+
+/// Cuts segments.
+pub(super) struct Split {
+    described: resolved::Split,
+    direction: MiddleboxDirection,
+}
+
+impl Split {
+    pub(super) fn new(described: resolved::Split, direction: MiddleboxDirection) -> Self {
+        Self {
+            described,
+            direction,
+        }
+    }
+}
+
+impl Middlebox for Split {
+    fn handle(&mut self, _now: Nanos, heading: Heading, mut passing: Passing, out: &mut Outlet) {
+        let largest = self.described.largest_bytes;
+        let whole = passing.packet().clone();
+        let len = whole.segment.payload.len();
+        if len <= largest || !self.direction.covers(heading) {
+            return out.pass(heading, passing);
+        }
+        *passing.change() = piece(&whole, 0, largest);
+        out.pass(heading, passing);
+        for start in (largest..len).step_by(largest as usize) {
+            let mut piece = piece(&whole, start, len.min(start + largest));
+            if self.described.options == PiecesWithOptions::First {
+                piece.segment.options.mptcp = MptcpOptions::new();
+            }
+            out.make(heading, piece);
+        }
+    }
+}
+
+/// The payload from `start` up to `end` as a packet of its own; what ends the whole is in the last one.
+pub(super) fn piece(whole: &Packet, start: u32, end: u32) -> Packet {
+    let mut piece = whole.clone();
+    let segment = &mut piece.segment;
+    if end < segment.payload.len() {
+        segment.flags = Flags(segment.flags.0 & !(Flags::FIN.0 | Flags::PSH.0));
+    }
+    segment.payload = segment.payload.slice(start..end);
+    segment.seq += start;
+    piece
+}
