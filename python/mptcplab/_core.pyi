@@ -121,7 +121,7 @@ class Proxy:
         to: str | None = None,
         gateway_port: int | None = None,
     ) -> None:
-        """Start ``command``, whose TCP goes over ``interfaces``, all of it to the gateway ``to`` (ADDRESS:PORT) if there is one.
+        """Start ``command``, whose TCP goes over ``interfaces``, all to the gateway ``to`` (ADDRESS:PORT) if given.
 
         With ``gateway_port`` there is no command, and connections to that port go on by the kernel's TCP.
         ValueError for what is asked wrongly, PermissionError without the rights, RuntimeError if the machine refuses.

@@ -1,4 +1,4 @@
-"""TCP of any program over our stack: a command whose connections are Multipath TCP, or a gateway for servers that have none."""
+"""TCP of any program over our stack: a command's connections as Multipath TCP, or a gateway for servers without."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def run(command: Sequence[str], settings: Settings, *, to: str | None = None) ->
     """Run a command to its end, all of its connections to the gateway ``to`` (HOST:PORT) if there is one.
 
     Gives ``connections``, ``without_mptcp``, ``refused``, ``interfaces`` (each with ``interface``, ``sent_bytes``,
-    ``received_bytes``, ``packets_not_sent``) and the ``exit_status`` of the command. An interrupt at the terminal is for the command; SIGTERM
-    ends both. Raises UsageError for what is asked wrongly, PrivilegeError without the rights, RunFailed if the machine
-    refuses.
+    ``received_bytes``, ``packets_not_sent``) and the ``exit_status`` of the command. An interrupt at the terminal is
+    for the command; SIGTERM ends both. Raises UsageError for what is asked wrongly, PrivilegeError without the rights,
+    RunFailed if the machine refuses.
     """
     proxy = _started(settings, command=list(command), to=to and _address(to))
     with _on_signals({signal.SIGINT: lambda: None, signal.SIGTERM: proxy.stop}):
@@ -55,8 +55,15 @@ def serve(port: int, settings: Settings, *, ready: Callable[[], None] = lambda: 
 def _started(settings: Settings, **work: Any) -> Any:
     if not hasattr(_core, "Proxy"):
         raise Unsupported(KERNEL, [("mptcplab proxy", "it needs Linux")])
-    algorithms = {"cc": settings.cc, "scheduler": settings.scheduler, "path_manager": settings.path_manager}
-    return _translated(lambda: _core.Proxy(list(settings.interfaces), **algorithms, **work))
+    return _translated(
+        lambda: _core.Proxy(
+            list(settings.interfaces),
+            cc=settings.cc,
+            scheduler=settings.scheduler,
+            path_manager=settings.path_manager,
+            **work,
+        )
+    )
 
 
 def _report(proxy: Any) -> dict[str, Any]:

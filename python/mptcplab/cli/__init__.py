@@ -1,7 +1,7 @@
 """The command line: one file per command, and the one place where errors become messages and exit statuses.
 
 Exit status: 0 done; 1 an expectation did not hold; 2 wrong usage or description; 3 this machine or back-end cannot
-do it; 4 a run failed or was invalid; 130 interrupted.
+do it; 4 a run failed or was invalid; 130 interrupted; of ``proxy`` that of its command.
 """
 
 from __future__ import annotations

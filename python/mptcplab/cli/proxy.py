@@ -19,9 +19,7 @@ def command(
     cc: Annotated[str, typer.Option(help="Congestion control.")] = "cubic",
     scheduler: Annotated[str, typer.Option(help="Scheduler.")] = "kernel_default",
     path_manager: Annotated[str, typer.Option(help="Path manager.")] = "full_mesh",
-    report: Annotated[
-        typer.FileTextWrite | None, typer.Option(help="Write what was done as JSON.", lazy=False)
-    ] = None,
+    report: Annotated[typer.FileTextWrite | None, typer.Option(help="Write what was done as JSON.", lazy=False)] = None,
 ) -> None:
     """Run a command whose TCP goes over several interfaces by our Multipath TCP; or be the gateway for servers without.
 

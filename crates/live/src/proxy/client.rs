@@ -25,6 +25,7 @@ use super::convert;
 use super::datagrams::{Datagrams, FlowId};
 use super::engine_side::{EngineSide, News, Wire};
 use super::network_side::{NetworkSide, RawWire};
+use super::outlets::Routes;
 use super::program::{Program, raise_descriptor_limit};
 use super::program_namespace::{MTU_BYTES, ProgramNamespace};
 use super::relay::{Relays, Side};
@@ -126,7 +127,7 @@ impl Client {
     /// # Errors
     /// The settings are wrong, rights are missing, or the system refuses.
     pub(super) fn new(settings: &Settings, gateway: Option<SocketAddr>) -> Result<Self, LiveError> {
-        let network = NetworkSide::open(settings)?;
+        let network = NetworkSide::open(settings, Routes::OfDevices)?;
         let addresses: Vec<_> = network.addresses().collect();
         let program_network = ProgramNamespace::new(&addresses, &loopback_nameservers())?;
         let waiting = Waiting::new(Source::from)?;
@@ -225,7 +226,8 @@ impl Client {
     }
 
     fn is_over(&self, now: Nanos) -> bool {
-        let has_finished = self.relays.is_empty() && self.network.engine.has_finished();
+        // Nobody is left who would read what comes back.
+        let has_finished = self.network.engine.has_delivered_all();
         let is_silent = now > self.last_arrival + SILENCE_AFTER_END;
         self.exit_status.is_some() && (has_finished || is_silent)
     }
@@ -395,7 +397,7 @@ impl Client {
     /// Resets what is left.
     fn end(mut self) -> Report {
         let now = self.clock.now();
-        self.network.engine.reset_all(now);
+        self.network.engine.reset_unfinished(now);
         let counts = self.network.engine.counts;
         Report {
             connections: counts.connected,

@@ -159,20 +159,25 @@ impl<W: Wire> EngineSide<W> {
         self.open.get(&id)?.progress.closed
     }
 
-    /// Resets whatever connection there still is.
-    pub(super) fn reset_all(&mut self, now: Nanos) {
-        let left = self.open.iter();
-        let left = left.filter(|(_, open)| open.progress.closed.is_none());
-        let left: Vec<_> = left.map(|(id, _)| *id).collect();
+    /// Resets whatever has not delivered all.
+    pub(super) fn reset_unfinished(&mut self, now: Nanos) {
+        let left: Vec<_> = self.unfinished().collect();
         left.into_iter().for_each(|id| self.reset(id));
         self.answer(now);
     }
 
-    /// Whether every connection has delivered and received all that it will.
-    pub(super) fn has_finished(&self) -> bool {
-        self.open
-            .values()
-            .all(|open| open.progress.closed.is_some())
+    /// Whether everything that was written has arrived, as far as it ever will.
+    pub(super) fn has_delivered_all(&self) -> bool {
+        self.unfinished().next().is_none()
+    }
+
+    fn unfinished(&self) -> impl Iterator<Item = ConnectionId> {
+        let open = self.open.iter();
+        let open = open.filter(|(_, open)| open.progress.closed.is_none());
+        open.map(|(id, _)| *id).filter(|id| {
+            let connection = self.endpoint.connection(*id);
+            connection.is_some_and(|connection| !connection.has_delivered_all())
+        })
     }
 }
 

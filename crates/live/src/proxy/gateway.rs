@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use super::convert::{self, ErrorCode};
 use super::engine_side::{EngineSide, News};
 use super::network_side::{NetworkSide, RawWire};
+use super::outlets::Routes;
 use super::program::raise_descriptor_limit;
 use super::relay::{Relays, Side};
 use super::report::Report;
@@ -83,7 +84,7 @@ impl Gateway {
     /// The settings are wrong, the port is taken, rights are missing, or the system refuses.
     pub(super) fn new(settings: &Settings, port: u16) -> Result<Self, LiveError> {
         raise_descriptor_limit();
-        let mut network = NetworkSide::open(settings)?;
+        let mut network = NetworkSide::open(settings, Routes::OfMachine)?;
         let waiting = Waiting::new(Source::from)?;
         let watch = || {
             waiting.for_input(network.watch(), Source::Addresses)?;
@@ -245,7 +246,7 @@ impl Gateway {
     /// Resets what is left.
     fn end(mut self) -> Report {
         let now = self.clock.now();
-        self.network.engine.reset_all(now);
+        self.network.engine.reset_unfinished(now);
         let counts = self.network.engine.counts;
         Report {
             connections: counts.connected,

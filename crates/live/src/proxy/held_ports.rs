@@ -8,6 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use getrandom::SysRng;
+use rand_core::{Rng, UnwrapErr};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, ipproto, listen, socket_with, sockopt,
@@ -19,8 +21,9 @@ use crate::{LiveError, sys};
 
 /// Ports that are taken at a time: one comparison of a filter tells them.
 const BLOCK_PORTS: u16 = 64;
-/// None below: these are for servers (RFC 6335, section 6).
-const LOWEST_PORT: u16 = 1024;
+/// The first of those for clients (RFC 6335, section 6).
+const FIRST_PORT: u16 = 49152;
+const BLOCKS: u16 = (u16::MAX - FIRST_PORT) / BLOCK_PORTS + 1;
 
 /// The ports, and who is to be given what arrives at them.
 #[derive(Debug)]
@@ -28,18 +31,28 @@ pub(super) struct HeldPorts {
     outlets: Arc<[Outlet]>,
     blocks: Vec<Block>,
     sockets: Vec<OwnedFd>,
-    /// The next block to be tried; downwards from the last, as the kernel's own choice is in the middle.
-    next: Option<u16>,
+    /// Blocks that were not tried yet. They are tried in a random order, and their ports too (RFC 6056, section 3.3.1): what follows soon
+    /// after another proxy must not meet what is left of its connections.
+    untried: Vec<Block>,
+    rng: UnwrapErr<SysRng>,
 }
 
 impl HeldPorts {
     /// None yet.
     pub(super) fn new(outlets: Arc<[Outlet]>) -> Self {
+        let block = |place| Block {
+            first: FIRST_PORT + place * BLOCK_PORTS,
+            count: BLOCK_PORTS,
+        };
+        let mut rng = UnwrapErr(SysRng);
+        let mut untried: Vec<_> = (0..BLOCKS).map(block).collect();
+        shuffle(&mut untried, &mut rng);
         Self {
             outlets,
             blocks: Vec::new(),
             sockets: Vec::new(),
-            next: Some(u16::MAX - (BLOCK_PORTS - 1)),
+            untried,
+            rng,
         }
     }
 
@@ -58,15 +71,13 @@ impl HeldPorts {
 
     /// Takes the next block of which all ports are free, and names its ports; none if there is no such block.
     pub(super) fn take_more(&mut self) -> Vec<u16> {
-        while let Some(first) = self.next {
-            let below = first.checked_sub(BLOCK_PORTS);
-            self.next = below.filter(|first| *first >= LOWEST_PORT);
-            let block = Block {
-                first,
-                count: BLOCK_PORTS,
-            };
+        while let Some(block) = self.untried.pop() {
             match self.take_block(block) {
-                Ok(()) => return (first..=first + (BLOCK_PORTS - 1)).collect(),
+                Ok(()) => {
+                    let mut ports: Vec<_> = block.ports().collect();
+                    shuffle(&mut ports, &mut self.rng);
+                    return ports;
+                }
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::ADDRINUSE) => {}
                 // There are no descriptors left.
                 Err(_) => return Vec::new(),
@@ -76,13 +87,22 @@ impl HeldPorts {
     }
 
     fn take_block(&mut self, block: Block) -> io::Result<()> {
-        let ports = block.first..=block.first + (block.count - 1);
-        let sockets: Vec<_> = ports.map(deaf_listener).collect::<io::Result<_>>()?;
+        let sockets: Vec<_> = block
+            .ports()
+            .map(deaf_listener)
+            .collect::<io::Result<_>>()?;
         self.sockets.extend(sockets);
         self.blocks.push(block);
         self.outlets
             .iter()
             .try_for_each(|outlet| outlet.take_only(&self.blocks))
+    }
+}
+
+/// Puts things in a random order (Fisher and Yates).
+fn shuffle<T>(things: &mut [T], rng: &mut impl Rng) {
+    for last in (1..things.len()).rev() {
+        things.swap(last, rng.next_u64() as usize % (last + 1));
     }
 }
 

@@ -20,7 +20,7 @@ use rand_core::{Rng, UnwrapErr};
 
 use super::engine_side::{EngineSide, Wire};
 use super::held_ports::HeldPorts;
-use super::outlets::{self, Outlet};
+use super::outlets::{self, Outlet, Routes};
 use super::report::InterfaceReport;
 use super::{Choice, Settings};
 use crate::LiveError;
@@ -84,9 +84,9 @@ impl NetworkSide {
     ///
     /// # Errors
     /// A name is unknown, an interface is of no use, or the system refuses.
-    pub(super) fn open(settings: &Settings) -> Result<Self, LiveError> {
+    pub(super) fn open(settings: &Settings, routes: Routes) -> Result<Self, LiveError> {
         let watch = AddressWatch::open()?;
-        let (outlets, mtu_bytes) = outlets::open(&settings.interfaces, &watch)?;
+        let (outlets, mtu_bytes) = outlets::open(&settings.interfaces, routes, &watch)?;
         let outlets: Arc<[Outlet]> = outlets.into();
         let locals: Vec<_> = outlets.iter().map(|outlet| outlet.address).collect();
         let held_ports = Arc::new(Mutex::new(HeldPorts::new(Arc::clone(&outlets))));

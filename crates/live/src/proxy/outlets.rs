@@ -1,6 +1,6 @@
 //! The interfaces by which Multipath TCP leaves and arrives: a raw socket (raw(7)) for each of their addresses.
 //!
-//! A raw socket sends by the routes of its device, and is given what the machine's firewall has let in. The kernel looks at the same
+//! A raw socket is given what the machine's firewall has let in, and sends by the machine's routes. The kernel looks at the same
 //! packets too; [`HeldPorts`](super::held_ports::HeldPorts) keeps it from answering them.
 
 use std::io;
@@ -26,6 +26,15 @@ const IPV6_HEADER_BYTES: usize = 40;
 /// From <linux/in6.h>: packets are written with their headers.
 const IPV6_HDRINCL: i32 = 36;
 
+/// By which routes packets leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Routes {
+    /// Those of the device that has the address, whatever others would be better: who opens wants to use each of them.
+    OfDevices,
+    /// Those that the machine would take for that address: who accepts answers by the way that leads back.
+    OfMachine,
+}
+
 /// One address of one interface.
 #[derive(Debug)]
 pub(super) struct Outlet {
@@ -36,7 +45,7 @@ pub(super) struct Outlet {
 }
 
 impl Outlet {
-    fn open(interface: usize, device: &str, address: IpAddr) -> io::Result<Self> {
+    fn open(interface: usize, device: Option<&str>, address: IpAddr) -> io::Result<Self> {
         let (family, level, with_header) = match address {
             IpAddr::V4(_) => (AddressFamily::INET, libc::IPPROTO_IP, libc::IP_HDRINCL),
             IpAddr::V6(_) => (AddressFamily::INET6, libc::IPPROTO_IPV6, IPV6_HDRINCL),
@@ -54,7 +63,7 @@ impl Outlet {
             libc::SO_SNDBUFFORCE,
             &bytes,
         )?;
-        let name = device.as_bytes();
+        let name = device.unwrap_or_default().as_bytes();
         sys::set_socket_option(
             socket.as_fd(),
             libc::SOL_SOCKET,
@@ -125,6 +134,7 @@ impl AsFd for Outlet {
 /// There is no such interface, it has no address, or the rights are missing.
 pub(super) fn open(
     interfaces: &[String],
+    routes: Routes,
     watch: &AddressWatch,
 ) -> Result<(Vec<Outlet>, u32), LiveError> {
     let mut connection = Connection::open("proxy")?;
@@ -143,7 +153,8 @@ pub(super) fn open(
             )));
         }
         for address in addresses {
-            let outlet = Outlet::open(place, name, address);
+            let device = (routes == Routes::OfDevices).then_some(name.as_str());
+            let outlet = Outlet::open(place, device, address);
             let doing = format!("opening a raw socket at {address} of {name}");
             outlets.push(outlet.map_err(LiveError::while_(doing))?);
         }

@@ -17,6 +17,12 @@ pub(super) struct Block {
     pub(super) count: u16,
 }
 
+impl Block {
+    pub(super) fn ports(self) -> impl Iterator<Item = u16> {
+        self.first..=self.first + (self.count - 1)
+    }
+}
+
 /// Nothing at all.
 pub(super) fn nothing() -> Vec<sock_filter> {
     vec![one(BPF_RET | BPF_K, 0)]

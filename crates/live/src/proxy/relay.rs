@@ -159,9 +159,4 @@ impl<N: Side, L: Side> Relays<N, L> {
         self.relays.remove(&network);
         self.by_local.remove(&local);
     }
-
-    /// Whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.relays.is_empty()
-    }
 }

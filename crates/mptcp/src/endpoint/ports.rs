@@ -36,7 +36,6 @@ impl Ports {
         }
         let (known, more) = self.named.as_mut()?;
         known.extend(more());
-        self.next = count;
         let first = *known.get(count)?;
         self.next = (count + 1) % known.len();
         is_free(first).then_some(first)

@@ -356,7 +356,7 @@ fn connections_start_from_the_ports_that_were_named_and_no_others() {
     let first: Vec<_> = (0..4).map(|_| connect(PORT)).collect();
     // Towards another peer they are free.
     let other = connect(PORT + 1).expect("a free port");
-    let mut port_of = |id| {
+    let port_of = |id| {
         let connection = endpoint.connection(id).expect("it was opened");
         connection.initial().local.port()
     };
