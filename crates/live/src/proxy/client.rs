@@ -34,8 +34,8 @@ use super::waiting::Waiting;
 use super::{Settings, earliest};
 use crate::{Clock, LiveError};
 
-/// How long what a command has written may find no way before it is given up, once the command has ended.
-const SILENCE_AFTER_END: Nanos = 60 * NANOS_PER_SECOND;
+/// Once the command has ended: how long nothing may arrive before what it has written is given up.
+const SILENCE_AFTER_END: Nanos = 10 * NANOS_PER_SECOND;
 /// Packets that the program may send before others have their turn.
 const PACKETS_IN_A_ROW: usize = 32;
 /// Enough for a way without delay.
@@ -174,7 +174,7 @@ impl Client {
         let before = raise_descriptor_limit();
         let namespace = &self.programs.wire.network.namespace;
         let mut program = Program::start(command, namespace, before)?;
-        let watched = self.waiting.for_input(&program, Source::Command);
+        let watched = self.waiting.for_changes(&program, Source::Command);
         watched
             .and_then(|()| self.waiting.for_input(stop, Source::Stop))
             .map_err(LiveError::while_("watching the command"))?;

@@ -183,19 +183,18 @@ impl NetworkSide {
         Ok(())
     }
 
-    /// Takes what has arrived at an outlet; the bytes of payload.
-    pub(super) fn receive_from(&mut self, index: usize, now: Nanos) -> u64 {
-        let mut received = 0;
-        for _ in 0..PACKETS_IN_A_ROW {
+    /// Takes what has arrived at an outlet; how many packets.
+    pub(super) fn receive_from(&mut self, index: usize, now: Nanos) -> usize {
+        let interface = self.engine.wire.outlets[index].interface;
+        for taken in 0..PACKETS_IN_A_ROW {
             let Some(packet) = self.next_packet(index) else {
-                break;
+                return taken;
             };
-            received += u64::from(packet.segment.payload.len());
+            let bytes = u64::from(packet.segment.payload.len());
+            self.engine.wire.interfaces[interface].received_bytes += bytes;
             self.engine.receive(now, &packet);
         }
-        let wire = &mut self.engine.wire;
-        wire.interfaces[wire.outlets[index].interface].received_bytes += received;
-        received
+        PACKETS_IN_A_ROW
     }
 
     fn next_packet(&mut self, index: usize) -> Option<Packet> {
