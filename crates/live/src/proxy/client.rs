@@ -34,8 +34,8 @@ use super::waiting::Waiting;
 use super::{Settings, earliest};
 use crate::{Clock, LiveError};
 
-/// Once the command has ended: how long nothing may arrive before what it has written is given up.
-const SILENCE_AFTER_END: Nanos = 10 * NANOS_PER_SECOND;
+/// Once the command has ended: how long nothing that it has written may get on before that is given up.
+const PATIENCE_AFTER_END: Nanos = 10 * NANOS_PER_SECOND;
 /// Packets that the program may send before others have their turn.
 const PACKETS_IN_A_ROW: usize = 32;
 /// Enough for a way without delay.
@@ -117,7 +117,8 @@ pub(super) struct Client {
     waiting: Waiting<Source>,
     scratch: Vec<u8>,
     refused: u64,
-    last_arrival: Nanos,
+    /// What servers had not acknowledged, and when that was last another number; of use once the command has ended.
+    unacked: (u64, Nanos),
     exit_status: Option<i32>,
 }
 
@@ -160,7 +161,7 @@ impl Client {
             waiting,
             scratch: vec![0; MTU_BYTES as usize + 1024],
             refused: 0,
-            last_arrival: 0,
+            unacked: (0, 0),
             exit_status: None,
         })
     }
@@ -195,9 +196,7 @@ impl Client {
                     Source::Program => self.take_from_program(now),
                     Source::Addresses => self.network.follow_addresses(now)?,
                     Source::Outlet(index) => {
-                        if self.network.receive_from(index, now) > 0 {
-                            self.last_arrival = now;
-                        }
+                        self.network.receive_from(index, now);
                     }
                     Source::Datagrams(id) => {
                         let TunWire { network, buffer } = &mut self.programs.wire;
@@ -217,7 +216,7 @@ impl Client {
             && let Some(status) = program.end()
         {
             self.exit_status = Some(status);
-            self.last_arrival = self.clock.now();
+            self.unacked.1 = self.clock.now();
             // Nobody waits for them any more.
             for (id, _) in std::mem::take(&mut self.openings) {
                 self.network.engine.reset(id);
@@ -225,17 +224,23 @@ impl Client {
         }
     }
 
-    fn is_over(&self, now: Nanos) -> bool {
+    fn is_over(&mut self, now: Nanos) -> bool {
+        if self.exit_status.is_none() {
+            return false;
+        }
+        let unacked = self.network.engine.unacked_bytes();
+        if unacked != self.unacked.0 {
+            self.unacked = (unacked, now);
+        }
         // Nobody is left who would read what comes back.
         let has_finished = self.network.engine.has_delivered_all();
-        let is_silent = now > self.last_arrival + SILENCE_AFTER_END;
-        self.exit_status.is_some() && (has_finished || is_silent)
+        has_finished || now >= self.unacked.1 + PATIENCE_AFTER_END
     }
 
     fn timeout(&self, now: Nanos) -> Option<Nanos> {
         let end = self
             .exit_status
-            .map(|_| self.last_arrival + SILENCE_AFTER_END);
+            .map(|_| self.unacked.1 + PATIENCE_AFTER_END);
         let engines = [
             self.network.engine.endpoint.poll_timeout(),
             self.programs.endpoint.poll_timeout(),

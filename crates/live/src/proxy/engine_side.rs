@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use mptcp::connection::{Event, Mode};
+use mptcp::connection::{Connection, Event, Mode};
 use mptcp::endpoint::{ConnectionId, Endpoint};
 use mptcp::subflow::CloseReason;
 use mptcp::wire::Packet;
@@ -169,6 +169,13 @@ impl<W: Wire> EngineSide<W> {
     /// Whether everything that was written has arrived, as far as it ever will.
     pub(super) fn has_delivered_all(&self) -> bool {
         self.unfinished().next().is_none()
+    }
+
+    /// What was written and not acknowledged, in bytes.
+    pub(super) fn unacked_bytes(&self) -> u64 {
+        let all = self.unfinished();
+        let connections = all.filter_map(|id| self.endpoint.connection(id));
+        connections.map(Connection::unacked_bytes).sum()
     }
 
     fn unfinished(&self) -> impl Iterator<Item = ConnectionId> {

@@ -183,18 +183,17 @@ impl NetworkSide {
         Ok(())
     }
 
-    /// Takes what has arrived at an outlet; how many packets.
-    pub(super) fn receive_from(&mut self, index: usize, now: Nanos) -> usize {
+    /// Takes what has arrived at an outlet.
+    pub(super) fn receive_from(&mut self, index: usize, now: Nanos) {
         let interface = self.engine.wire.outlets[index].interface;
-        for taken in 0..PACKETS_IN_A_ROW {
+        for _ in 0..PACKETS_IN_A_ROW {
             let Some(packet) = self.next_packet(index) else {
-                return taken;
+                return;
             };
             let bytes = u64::from(packet.segment.payload.len());
             self.engine.wire.interfaces[interface].received_bytes += bytes;
             self.engine.receive(now, &packet);
         }
-        PACKETS_IN_A_ROW
     }
 
     fn next_packet(&mut self, index: usize) -> Option<Packet> {
