@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use getrandom::SysRng;
 use mptcp::connection::{Algorithms, Buffer, Config};
-use mptcp::endpoint::{ConnectError, ConnectionId, Endpoint, NetworkView, Profile};
+use mptcp::endpoint::{ConnectError, ConnectionId, Endpoint, MakeAlgorithms, NetworkView, Profile};
 use mptcp::pm::{self, AddressPair, FourTuple};
 use mptcp::sched::SubflowOrder;
 use mptcp::subflow;
@@ -264,8 +264,6 @@ fn profile(settings: &Settings, locals: &[IpAddr], mtu_bytes: u32) -> Result<Pro
         algorithms: algorithms(settings, locals)?,
     })
 }
-
-type MakeAlgorithms = mptcp::endpoint::MakeAlgorithms;
 
 /// What makes the algorithms of each connection.
 fn algorithms(settings: &Settings, locals: &[IpAddr]) -> Result<MakeAlgorithms, LiveError> {
