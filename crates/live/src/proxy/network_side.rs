@@ -98,7 +98,10 @@ impl NetworkSide {
         let mut endpoint = Endpoint::new(view, Box::new(UnwrapErr(SysRng)));
         let held = Arc::clone(&held_ports);
         endpoint.take_ports_from(Box::new(move || locked(&held).take_more()));
-        let interfaces = settings.interfaces.iter().map(InterfaceReport::new);
+        let interfaces = settings
+            .interfaces
+            .iter()
+            .map(|name| InterfaceReport::new(name));
         let wire = RawWire {
             by_address: (0..)
                 .zip(&locals)

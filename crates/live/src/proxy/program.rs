@@ -102,7 +102,7 @@ fn start(
     let mut command = Command::new(name);
     command.args(arguments);
     sys::before_exec(&mut command, move || {
-        setrlimit(Resource::Nofile, descriptors.clone())?;
+        setrlimit(Resource::Nofile, descriptors)?;
         place.enter()
     });
     command.spawn()

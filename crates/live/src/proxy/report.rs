@@ -16,9 +16,9 @@ pub struct InterfaceReport {
 }
 
 impl InterfaceReport {
-    pub(super) fn new(name: &String) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         Self {
-            interface: name.clone(),
+            interface: name.to_owned(),
             sent_bytes: 0,
             received_bytes: 0,
             packets_not_sent: 0,
