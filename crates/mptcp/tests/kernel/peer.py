@@ -9,10 +9,12 @@ import socket
 import struct
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 CHUNK_BYTES = 1 << 18
+REST_S = 0.1
 
 
 def report(**values: object) -> None:
@@ -56,6 +58,8 @@ class Connection:
             while chunk := file.read(CHUNK_BYTES):
                 self.socket.sendall(chunk)
                 self.sent += len(chunk)
+                if self.order["rests"] and self.sent == CHUNK_BYTES:
+                    time.sleep(REST_S)
         self.socket.shutdown(socket.SHUT_WR)
 
     def receive(self) -> None:

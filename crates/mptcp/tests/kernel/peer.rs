@@ -22,6 +22,7 @@ struct Order<'a> {
     sends: &'a Path,
     expects: &'a Path,
     sends_last: bool,
+    rests: bool,
     aborts_after: Option<u64>,
     takes_changed: bool,
 }
@@ -31,6 +32,9 @@ struct Order<'a> {
 pub struct Manner {
     /// It sends only when the other stream has ended.
     pub sends_last: bool,
+    /// It rests after its first bytes: the kernel opens and takes no subflows any more when its stream
+    /// has ended, and that is soon.
+    pub rests: bool,
     /// It resets the connection when it has received so many bytes.
     pub aborts_after: Option<u64>,
     /// It does not compare what it receives.
@@ -79,6 +83,7 @@ impl Peer {
             sends: files[0].path(),
             expects: files[1].path(),
             sends_last: manner.sends_last,
+            rests: manner.rests,
             aborts_after: manner.aborts_after,
             takes_changed: manner.takes_changed,
         };
