@@ -532,6 +532,41 @@ def _goodputs_mbps(on: str, client: str, server: str) -> dict[str, float]:
     return {links: statistics.median(goodputs) for links, goodputs in found.items()}
 
 
+def proxy() -> dict[str, Figure]:
+    """iperf3 through a proxy (root); the peer is iperf3 by the kernel's, of whose processor time not all is seen."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [MPTCPLAB, "run", ROOT / "benches" / "proxy.yaml", "--on", "kernel", "--repeat", "3", "--out", folder]
+        path = os.pathsep.join([str(MPTCPLAB.parent), os.environ["PATH"]])
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"PATH": path})
+        found = {
+            by: [_of_iperf3(json.loads(run.read_text())) for run in Path(folder).rglob(f"*{by}*/**/run.json")]
+            for by in ("kernel", "ours")
+        }
+    goodput = {by: statistics.median(goodput for goodput, _ in runs) for by, runs in found.items()}
+    cpu = {by: statistics.median(cpu for _, cpu in runs) for by, runs in found.items()}
+    peer = "iperf3 by the kernel's"
+    return {
+        "proxy": {
+            "value": goodput["ours"],
+            "unit": "Mbit/s",
+            "limit": 0.95 * goodput["kernel"],
+            "peer": peer,
+            "peer_value": goodput["kernel"],
+        },
+        "proxy-cpu": {"value": cpu["ours"], "unit": "s/GB", "limit": 20, "peer": peer, "peer_value": cpu["kernel"]},
+    }
+
+
+def _of_iperf3(record: dict[str, Any]) -> tuple[float, float]:
+    """Goodput in Mbit/s and processor time in s/GB: benches/proxy.yaml prints a JSON document, then `times`."""
+    [printed] = [program["stdout"] for program in record["result"]["programs"] if program["flow"] == "load"]
+    document, end = json.JSONDecoder().raw_decode(printed)
+    of_children = re.findall(r"(\d+)m([\d.]+)s", printed[end:])[2:]
+    received = document["end"]["sum_received"]
+    seconds = sum(60 * int(minutes) + float(seconds) for minutes, seconds in of_children)
+    return received["bits_per_second"] / 1e6, seconds / (received["bytes"] / 1e9)
+
+
 def cc_cost() -> dict[str, Figure]:
     """An acknowledgment in the coupled controls on the kernel (root), by its own statistics, which cost too."""
     found = {}
@@ -570,6 +605,7 @@ BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "link-accuracy": link_accuracy,
     "unshaped": unshaped,
     "stack-kernel": stack_kernel,
+    "proxy": proxy,
     "cc-cost": cc_cost,
     "install": install,
 }

@@ -33,6 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "sweep": {"_core", "catalogue", "errors", "experiment", "metrics", "recorded", "results", "runner", "units"},
     "families": {"experiment", "recorded", "results"},
     "congestion": {"errors", "_core"},
+    "proxy": {"errors", "_core"},
     "doctor": {"errors", "backends", "_core"},
     "reference": {"algorithms", "catalogue", "document", "experiment", "results", "units"},
     "cli": {
@@ -47,6 +48,7 @@ ALLOWED: dict[str, set[str]] = {
         "metrics",
         "picture",
         "plots",
+        "proxy",
         "recorded",
         "report",
         "results",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ def test_documented_command_line_exists(where: str, arguments: list[str]) -> Non
     program: Any = typer.main.get_group(app)
     is_command = not arguments[0].startswith("-")
     assert not is_command or arguments[0] in program.commands, where
-    options = {word.partition("=")[0] for word in arguments if word.startswith("-")}
+    # Behind -- stands another program.
+    ours = list(itertools.takewhile(lambda word: word != "--", arguments))
+    options = {word.partition("=")[0] for word in ours if word.startswith("-")}
     assert options <= options_of(program.commands[arguments[0]] if is_command else program), where
 
 

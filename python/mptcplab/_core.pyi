@@ -106,6 +106,33 @@ def install_control(name: str) -> None:
 def remove_control(name: str) -> None:
     """Take an installed control back. Raises as ``install_control``. Only on Linux."""
 
+@final
+class Proxy:
+    """A proxy for a command's TCP, or a gateway, in a thread of its own. Only on Linux."""
+
+    def __init__(
+        self,
+        interfaces: list[str],
+        *,
+        cc: str,
+        scheduler: str,
+        path_manager: str,
+        command: list[str] = ...,
+        to: str | None = None,
+        gateway_port: int | None = None,
+    ) -> None:
+        """Start ``command``, whose TCP goes over ``interfaces``, all to the gateway ``to`` (ADDRESS:PORT) if given.
+
+        With ``gateway_port`` there is no command, and connections to that port go on by the kernel's TCP.
+        ValueError for what is asked wrongly, PermissionError without the rights, RuntimeError if the machine refuses.
+        """
+
+    def wait(self, seconds: float) -> str | None:
+        """Wait for its end, at most so long; what it has done (JSON), None if it goes on. Raises as the constructor."""
+
+    def stop(self) -> None:
+        """End it: what it has started is killed, its connections are reset."""
+
 def read_table(path: str | PathLike[str]) -> dict[str, Any]:
     """A table whole, from .parquet or from .arrows, of which all complete batches are read if it was cut off.
 

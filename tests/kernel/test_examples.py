@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from command_line import PROGRAM
 from measured import measured_member
 from mptcplab.catalogue import listing
 from mptcplab.experiment import members
@@ -30,7 +32,11 @@ def test_there_are_some_for_either_stack() -> None:
 
 
 @pytest.mark.parametrize(("file", "on"), OF_MPTCP, ids=[file.stem for file, _ in OF_MPTCP])
-def test_an_example_keeps_its_expectations(file: Path, on: str, tmp_path: Path) -> None:
+def test_an_example_keeps_its_expectations(
+    file: Path, on: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One of them runs mptcplab as a program.
+    monkeypatch.setenv("PATH", os.pathsep.join([str(PROGRAM.parent), os.environ["PATH"]]))
     run = measured_member(members(file)[0], tmp_path, on=on)
     broken = [expectation for expectation in run.record["expectations"] if not expectation["held"]]
     assert broken == []

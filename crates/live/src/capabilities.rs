@@ -306,12 +306,16 @@ pub(crate) fn check_action(experiment: &Experiment, action: &Action) -> Vec<Miss
     Capabilities::new(&capabilities).check_action(experiment, "action", action)
 }
 
+/// Whether this thread has all of these.
+pub(crate) fn has_capabilities(needed: CapabilitySet) -> bool {
+    let effective = capabilities_of(None).map(|sets| sets.effective);
+    effective.is_ok_and(|effective| effective.contains(needed))
+}
+
 /// What stands in the way of any run.
 fn obstacle() -> Option<Missing> {
     let needed = CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN;
-    let effective = capabilities_of(None).map(|sets| sets.effective);
-    let is_privileged = effective.is_ok_and(|effective| effective.contains(needed));
-    (!is_privileged).then(|| Missing {
+    (!has_capabilities(needed)).then(|| Missing {
         feature: "privileges".to_owned(),
         why: "network namespaces and link emulation need root: use `sudo mptcplab run ..`, or --on sim"
             .to_owned(),

@@ -16,6 +16,7 @@ mod netlink;
 mod own_stack;
 mod path_manager;
 pub mod programs;
+pub mod proxy;
 mod run;
 mod sampling;
 mod stack;

@@ -164,6 +164,37 @@ pub(crate) fn set_socket_option(
     .map(drop)
 }
 
+/// Lets a socket take only what a classic BPF program says (socket(7), SO_ATTACH_FILTER), in place of the one before.
+pub(crate) fn attach_filter(
+    socket: BorrowedFd<'_>,
+    program: &[libc::sock_filter],
+) -> io::Result<()> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+        filter: program.as_ptr().cast_mut(),
+    };
+    // SAFETY: the kernel reads a sock_fprog and the instructions that it points to, and writes nothing.
+    checked(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// The MTU of a device in the namespace of a socket, in bytes.
+pub(crate) fn mtu_bytes(socket: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
+    let mut request = request_about(device)?;
+    // SAFETY: SIOCGIFMTU reads and writes an ifreq, and the buffer has its size.
+    checked(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, request.as_mut_ptr()) })?;
+    let value = &request[libc::IFNAMSIZ..][..4];
+    Ok(u32::from_ne_bytes([value[0], value[1], value[2], value[3]]))
+}
+
 /// Memory that the kernel fills with elements, and the most that it may write for each.
 pub(crate) struct Elements<'a> {
     memory: &'a mut [u8],

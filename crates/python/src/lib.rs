@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod live;
+#[cfg(target_os = "linux")]
+mod proxy;
 mod run;
 mod tables;
 
@@ -30,6 +32,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(target_os = "linux")]
     {
         module.add_class::<live::LiveRun>()?;
+        module.add_class::<proxy::Proxy>()?;
         module.add_function(wrap_pyfunction!(live::live_capabilities, module)?)?;
         module.add_function(wrap_pyfunction!(live::live_check, module)?)?;
         module.add_function(wrap_pyfunction!(live::live_controls, module)?)?;

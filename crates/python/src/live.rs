@@ -116,16 +116,17 @@ pub(crate) fn live_controls() -> Vec<(String, &'static str)> {
 /// machine refuses.
 #[pyfunction]
 pub(crate) fn install_control(name: &str) -> PyResult<()> {
-    congestion::install(name).map_err(|error| control_error(&error))
+    congestion::install(name).map_err(|error| machine_error(&error))
 }
 
 /// Takes an installed congestion control back. Raises as `install_control`.
 #[pyfunction]
 pub(crate) fn remove_control(name: &str) -> PyResult<()> {
-    congestion::remove(name).map_err(|error| control_error(&error))
+    congestion::remove(name).map_err(|error| machine_error(&error))
 }
 
-fn control_error(error: &LiveError) -> PyErr {
+/// As [`live_error`], and PermissionError if this machine or this user cannot do it.
+pub(crate) fn machine_error(error: &LiveError) -> PyErr {
     match error {
         LiveError::Machine { .. } => PyPermissionError::new_err(error.to_string()),
         _ => live_error(error),

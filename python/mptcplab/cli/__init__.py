@@ -1,7 +1,7 @@
 """The command line: one file per command, and the one place where errors become messages and exit statuses.
 
 Exit status: 0 done; 1 an expectation did not hold; 2 wrong usage or description; 3 this machine or back-end cannot
-do it; 4 a run failed or was invalid; 130 interrupted.
+do it; 4 a run failed or was invalid; 130 interrupted; of ``proxy`` that of its command.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
-from mptcplab.cli import bench_algorithm, cc, check, clean, compare, doctor, report, run, show, sweep
+from mptcplab.cli import bench_algorithm, cc, check, clean, compare, doctor, proxy, report, run, show, sweep
 from mptcplab.cli import list as list_
 from mptcplab.errors import MptcplabError
 
@@ -33,7 +33,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (run, list_, show, report, compare, sweep, bench_algorithm, check, cc, doctor, clean):
+for command in (run, list_, show, report, compare, sweep, bench_algorithm, check, cc, proxy, doctor, clean):
     app.command(command.__name__.rpartition(".")[2].replace("_", "-"), epilog=command.EXAMPLE)(command.command)
 
 

@@ -12,13 +12,13 @@ use mptcp::pm::AddressChanges;
 use netlab::time::Nanos;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use super::addresses::AddressWatch;
 use super::connections::Connections;
 use super::endpoints;
 use super::messages::Request;
 use super::netlink::{PmEvents, PmSocket};
 use super::plan::{HostPlan, Mode};
 use super::record::{Note, PathEvent, What};
+use crate::netlink::AddressWatch;
 use crate::{Clock, LiveError, NetworkNamespace};
 
 /// Chooses who manages paths: 0 is the kernel, 1 a program. Newer kernels also have it by name.

@@ -1,6 +1,5 @@
 //! Path managers in the kernel's hosts: the policies of `mptcp::pm`, or the in-kernel one, driven by netlink.
 
-mod addresses;
 mod connections;
 mod endpoints;
 mod host;

@@ -7,7 +7,7 @@ mod iperf3;
 mod launcher;
 mod output;
 mod plan;
-mod process;
+pub(crate) mod process;
 mod sockets;
 
 use std::collections::BTreeMap;

@@ -21,7 +21,7 @@ const HOSTS_FILE_AT_FIRST: &CStr = c"/proc/hosts";
 const INIT: &str = "exec 3<&0; cat <&3 >/dev/null & wait $!";
 
 /// Starts the first process of a PID namespace. The calling thread must have unshared that of its children, and must live as long.
-pub(super) fn start_init() -> Result<Child, LiveError> {
+pub(crate) fn start_init() -> Result<Child, LiveError> {
     let mut command = Command::new("/bin/sh");
     command
         .args(["-c", INIT])
@@ -83,14 +83,15 @@ fn has_hosts_file() -> bool {
 }
 
 /// What a child needs between fork and exec.
-struct Place {
-    namespace: OwnedFd,
-    names: Option<Arc<String>>,
+pub(crate) struct Place {
+    pub(crate) namespace: OwnedFd,
+    /// What /etc/hosts is to say, if anything of its own.
+    pub(crate) names: Option<Arc<String>>,
 }
 
 impl Place {
     /// Only system calls: the child has no other thread that could release a lock.
-    fn enter(&self) -> io::Result<()> {
+    pub(crate) fn enter(&self) -> io::Result<()> {
         let network = Some(LinkNameSpaceType::Network);
         move_into_link_name_space(self.namespace.as_fd(), network)?;
         sys::unshare_mounts()?;

@@ -26,6 +26,7 @@ use netlab::stack::{AddressChange, network_views, profile, ways};
 pub(crate) use host::Host;
 use host::{Acceptance, Opening, Outside, OwnFlow, Parts};
 pub(crate) use session::Told;
+pub(crate) use stream::{EngineStream, Progress};
 
 use crate::mailbox::Mailbox;
 use crate::traffic::{Part, Role};

@@ -11,13 +11,13 @@ use crate::traffic::ByteStream;
 
 /// What has passed between an application and its connection.
 #[derive(Debug)]
-pub(super) struct Progress {
-    pub(super) sent_bytes: u64,
-    pub(super) received_bytes: u64,
+pub(crate) struct Progress {
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_bytes: u64,
     /// What was taken from the connection and is not yet read.
     unread: Payload,
-    pub(super) peer_has_ended: bool,
-    pub(super) closed: Option<CloseReason>,
+    pub(crate) peer_has_ended: bool,
+    pub(crate) closed: Option<CloseReason>,
 }
 
 impl Default for Progress {
@@ -34,7 +34,7 @@ impl Default for Progress {
 
 impl Progress {
     /// Whether reading would bring something, be it the end.
-    pub(super) fn is_readable(&self, connection: &Connection) -> bool {
+    pub(crate) fn is_readable(&self, connection: &Connection) -> bool {
         let has_data = !self.unread.is_empty() || connection.unread_bytes() > 0;
         has_data || self.peer_has_ended || self.closed.is_some()
     }
@@ -48,9 +48,9 @@ impl Progress {
 }
 
 /// A connection, while its application has its turn.
-pub(super) struct EngineStream<'a> {
-    pub(super) connection: &'a mut Connection,
-    pub(super) progress: &'a mut Progress,
+pub(crate) struct EngineStream<'a> {
+    pub(crate) connection: &'a mut Connection,
+    pub(crate) progress: &'a mut Progress,
 }
 
 impl ByteStream for EngineStream<'_> {

@@ -1,10 +1,9 @@
 //! A connection as applications see it, whoever's stack carries it.
 
 use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
 
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sendmsg, shutdown};
-
-use super::sockets::Registered;
 
 /// One end of a connection. No call waits: what cannot be done now is `WouldBlock`.
 pub(crate) trait ByteStream {
@@ -28,19 +27,19 @@ pub(crate) trait ByteStream {
 }
 
 /// The kernel's.
-impl ByteStream for Registered {
+impl<S: AsFd> ByteStream for S {
     fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut nothing = SendAncillaryBuffer::default();
-        Ok(sendmsg(self, parts, &mut nothing, SendFlags::NOSIGNAL)?)
+        Ok(sendmsg(&*self, parts, &mut nothing, SendFlags::NOSIGNAL)?)
     }
 
     fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let (_, count) = recv(self, buffer, RecvFlags::empty())?;
+        let (_, count) = recv(&*self, buffer, RecvFlags::empty())?;
         Ok(count)
     }
 
     fn shut_down(&mut self) -> io::Result<()> {
-        Ok(shutdown(self, Shutdown::Write)?)
+        Ok(shutdown(&*self, Shutdown::Write)?)
     }
 }
 

@@ -181,8 +181,25 @@ impl Connection {
 
     fn has_both_ends(&self) -> bool {
         let is_plain = self.session.mode == Mode::Plain;
-        let all_sent = self.is_ending && self.send.acked() == self.send.written();
         let is_told = is_plain || self.session.fins.is_local_acked();
-        all_sent && is_told && self.session.fins.is_remote_reached(self.receive.next())
+        let all_sent = self.has_sent_all() && is_told;
+        all_sent && self.session.fins.is_remote_reached(self.receive.next())
+    }
+
+    fn has_sent_all(&self) -> bool {
+        self.is_ending && self.send.acked() == self.send.written()
+    }
+
+    /// Whether the peer has acknowledged every byte and that they are all.
+    pub fn has_delivered_all(&self) -> bool {
+        let has_fin_acked = |state| matches!(state, State::FinWait2 | State::TimeWait);
+        let is_told = match self.session.mode {
+            Mode::Plain => self
+                .paths
+                .iter()
+                .all(|path| has_fin_acked(path.subflow.state())),
+            _ => self.session.fins.is_local_acked(),
+        };
+        self.has_sent_all() && is_told
     }
 }

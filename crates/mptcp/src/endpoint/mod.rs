@@ -10,8 +10,12 @@
 //! - anything else, which gets a reset (RFC 9293, section 3.10.7.1).
 //!
 //! Connections are opened from one address, or over one of several ways to the same host
-//! ([`Endpoint::connect_over`]). Subflows that a path manager asks for get a port here, from 49152 on. Changes of local addresses are collected for
-//! [`NetworkView::change_delay`] and then told to all connections.
+//! ([`Endpoint::connect_over`]). Subflows that a path manager asks for get a port here, from 49152 on or from what
+//! [`Endpoint::take_ports_from`] named. Changes of local addresses are collected for [`NetworkView::change_delay`] and then told to all
+//! connections.
+//!
+//! Who decides himself about a SYN that came keeps it back, and has it answered by [`Endpoint::accept_syn`] or
+//! [`Endpoint::refuse_packet`].
 //!
 //! # The order of calls
 //! [`Endpoint::handle_packet`], [`Endpoint::handle_timeout`], [`Endpoint::handle_address_change`] or an [`Endpoint::command`],
@@ -19,6 +23,7 @@
 //! packet or a timeout wakes its own connection and no other. Who has heard [`Event::Closed`] says [`Endpoint::forget`].
 
 mod passive_open;
+mod ports;
 mod syn_cookies;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -29,6 +34,7 @@ use std::sync::Arc;
 use rand_core::Rng;
 
 use passive_open::Listener;
+use ports::Ports;
 use syn_cookies::SynCookies;
 
 use crate::connection::{Algorithms, Config, Connection, Event, keys};
@@ -40,9 +46,6 @@ use crate::wire::{
     AddressId, Ecn, Flags, Hops, Join, Key, MptcpOption, Packet, ResetReason, Segment, TcpOptions,
     Token,
 };
-
-/// The first port that connections start from when none is asked for (RFC 6335, section 6).
-const FIRST_EPHEMERAL_PORT: u16 = 49152;
 
 /// A connection of an endpoint. It is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,7 +81,7 @@ pub enum ConnectError {
         /// Where to.
         remote: SocketAddr,
     },
-    /// The ports from 49152 on are all in use between these two addresses.
+    /// All ports that connections may start from are in use between these two.
     #[error("no port is free from {local} to {remote}")]
     NoFreePort {
         /// From where.
@@ -106,7 +109,7 @@ pub struct Endpoint {
     /// Made when it is needed first.
     syn_cookies: Option<SynCookies>,
     next_id: u64,
-    next_port: u16,
+    ports: Ports,
 }
 
 /// What the network offers to the connections of a host.
@@ -142,18 +145,6 @@ impl From<FourTuple> for Ends {
     }
 }
 
-impl Ends {
-    /// Those of whom a packet is for.
-    fn of_receiver(packet: &Packet) -> Self {
-        Self {
-            remote_port: packet.segment.source_port,
-            local_port: packet.segment.destination_port,
-            remote: packet.source,
-            local: packet.destination,
-        }
-    }
-}
-
 struct Slot {
     connection: Box<Connection>,
     ends: Vec<Ends>,
@@ -181,7 +172,7 @@ impl Endpoint {
             replies: VecDeque::new(),
             syn_cookies: None,
             next_id: 0,
-            next_port: FIRST_EPHEMERAL_PORT,
+            ports: Ports::default(),
         }
     }
 
@@ -255,19 +246,19 @@ impl Endpoint {
     }
 
     fn free_port(&mut self, local: IpAddr, remote: SocketAddr) -> Result<u16, ConnectError> {
-        let count = u16::MAX - FIRST_EPHEMERAL_PORT;
-        for _ in 0..=count {
-            let port = self.next_port;
-            self.next_port = port.checked_add(1).unwrap_or(FIRST_EPHEMERAL_PORT);
+        let by_ends = &self.by_ends;
+        let is_free = |port| {
             let local = SocketAddr::new(local, port);
-            if !self
-                .by_ends
-                .contains_key(&FourTuple { local, remote }.into())
-            {
-                return Ok(port);
-            }
-        }
-        Err(ConnectError::NoFreePort { local, remote })
+            !by_ends.contains_key(&FourTuple { local, remote }.into())
+        };
+        let found = self.ports.next(is_free);
+        found.ok_or(ConnectError::NoFreePort { local, remote })
+    }
+
+    /// Connections start from these ports from now on, instead of those from 49152 on. `more` is called when all that it has named are
+    /// in use towards some peer, at the start too; it names further ones, or none if there are no more.
+    pub fn take_ports_from(&mut self, more: Box<dyn FnMut() -> Vec<u16> + Send>) {
+        self.ports = Ports::from(more);
     }
 
     fn seen_by(&self, role: Role, initial: FourTuple) -> pm::Connection {
@@ -304,15 +295,12 @@ impl Endpoint {
 
     /// Takes a packet from the network.
     pub fn handle_packet(&mut self, now: Nanos, packet: &Packet) {
-        if let Some(&id) = self.by_ends.get(&Ends::of_receiver(packet)) {
+        if let Some(&id) = self.by_ends.get(&FourTuple::of_receiver(packet).into()) {
             self.with(id, |connection, _| connection.handle_packet(now, packet));
             return;
         }
         let segment = &packet.segment;
-        let four = FourTuple {
-            local: SocketAddr::new(packet.destination, segment.destination_port),
-            remote: SocketAddr::new(packet.source, segment.source_port),
-        };
+        let four = FourTuple::of_receiver(packet);
         if segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK) {
             self.handle_syn(now, four, segment);
         } else if !self.resume_handshake(now, four, packet) {
@@ -356,6 +344,11 @@ impl Endpoint {
         }
         let place = known.iter().position(|local| *local == address);
         place.map_or(0, |place| AddressId::try_from(place + 1).unwrap_or(0))
+    }
+
+    /// Answers a packet as if nobody were there (RFC 9293, section 3.10.7.1).
+    pub fn refuse_packet(&mut self, packet: &Packet) {
+        self.refuse(FourTuple::of_receiver(packet), &packet.segment, None);
     }
 
     /// A packet for nobody is answered with a reset, except a reset (RFC 9293, section 3.10.7.1).
@@ -450,6 +443,11 @@ impl Endpoint {
         self.connections
             .get(&id)
             .map(|slot| slot.connection.as_ref())
+    }
+
+    /// The connection that has a subflow between these.
+    pub fn connection_between(&self, four: FourTuple) -> Option<ConnectionId> {
+        self.by_ends.get(&four.into()).copied()
     }
 
     /// Does something with a connection, and takes up what comes of it; nothing if it is no more.

@@ -72,8 +72,31 @@ impl Endpoint {
             key: self.free_key(),
             iss: SeqNr(self.rng.next_u32()),
         };
-        let connection = self.answer(now, four, syn, choice);
+        let profile = &self.listeners[&port].profile;
+        let connection = self.answer(now, four, syn, choice, profile);
         self.add_half_open(connection, four);
+    }
+
+    /// Answers a SYN that its owner has kept back, whether or not its port is listened to. `None` if it is none, or there is a connection
+    /// between its ends.
+    pub fn accept_syn(
+        &mut self,
+        now: Nanos,
+        syn: &Packet,
+        profile: &Profile,
+    ) -> Option<ConnectionId> {
+        let four = FourTuple::of_receiver(syn);
+        let flags = syn.segment.flags;
+        let is_syn = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
+        if !is_syn || self.by_ends.contains_key(&four.into()) {
+            return None;
+        }
+        let choice = Choice {
+            key: self.free_key(),
+            iss: SeqNr(self.rng.next_u32()),
+        };
+        let connection = self.answer(now, four, &syn.segment, choice, profile);
+        Some(self.add(connection, four, None))
     }
 
     fn add_half_open(&mut self, connection: Connection, four: FourTuple) -> ConnectionId {
@@ -85,10 +108,16 @@ impl Endpoint {
         id
     }
 
-    /// A connection that answers a SYN, by the profile of the listener that it is for.
-    fn answer(&self, now: Nanos, four: FourTuple, syn: &Segment, choice: Choice) -> Connection {
+    /// A connection that answers a SYN.
+    fn answer(
+        &self,
+        now: Nanos,
+        four: FourTuple,
+        syn: &Segment,
+        choice: Choice,
+        profile: &Profile,
+    ) -> Connection {
         let seen = self.seen_by(Role::Acceptor, four);
-        let profile = &self.listeners[&four.local.port()].profile;
         let (config, algorithms) = (profile.config.clone(), (profile.algorithms)(&seen));
         Connection::accept(now, config, algorithms, four, syn, choice.key, choice.iss)
     }
@@ -105,7 +134,8 @@ impl Endpoint {
             .syn_cookies
             .get_or_insert_with(|| SynCookies::new(self.rng.as_mut()));
         let choice = cookies.choose(now, four, &syn);
-        let mut connection = self.answer(now, four, &syn, choice);
+        let profile = &self.listeners[&four.local.port()].profile;
+        let mut connection = self.answer(now, four, &syn, choice, profile);
         if let Some(mut packet) = connection.poll_transmit(now) {
             if let Some(ours) = &mut packet.segment.options.timestamps {
                 ours.value = syn_cookies::timestamp(ours.value, &syn);
@@ -145,7 +175,8 @@ impl Endpoint {
         if self.listeners[&port].is_full() {
             return true;
         }
-        let mut connection = self.answer(now, four, &syn, choice);
+        let profile = &self.listeners[&port].profile;
+        let mut connection = self.answer(now, four, &syn, choice, profile);
         connection.assume_answered(now);
         let id = self.add_half_open(connection, four);
         self.with(id, |connection, _| connection.handle_packet(now, packet));

@@ -34,6 +34,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 pub use crate::time::Nanos;
 pub use crate::wire::AddressId;
+use crate::wire::Packet;
 pub use address_changes::AddressChanges;
 pub use binder::{Binder, Gateways, InvalidGateways, source_route_len};
 pub use full_mesh::FullMesh;
@@ -60,6 +61,14 @@ pub struct FourTuple {
 }
 
 impl FourTuple {
+    /// Those of a packet, as its receiver sees them.
+    pub fn of_receiver(packet: &Packet) -> Self {
+        Self {
+            local: SocketAddr::new(packet.destination, packet.segment.destination_port),
+            remote: SocketAddr::new(packet.source, packet.segment.source_port),
+        }
+    }
+
     /// Its addresses without the ports.
     pub fn pair(&self) -> AddressPair {
         AddressPair {

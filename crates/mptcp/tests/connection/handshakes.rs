@@ -5,7 +5,9 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use mptcp::connection::{Connection, Event, Mode};
-use mptcp::endpoint::{Endpoint, NetworkView};
+use mptcp::endpoint::{ConnectError, ConnectionId, Endpoint, NetworkView};
+use mptcp::pm::FourTuple;
+use mptcp::subflow::CloseReason;
 use mptcp::time::MILLISECOND;
 use mptcp::wire::{Capable, Flags, MptcpOption, MptcpOptions, Packet};
 
@@ -273,4 +275,97 @@ fn every_subflow_of_every_connection_begins_with_another_number() {
         80,
         "two subflows, two sides, twenty connections"
     );
+}
+
+/// One whose keys begin with this number.
+fn lone_endpoint(key: u64) -> Endpoint {
+    Endpoint::new(NetworkView::default(), Box::new(Repeating(2 * key)))
+}
+
+/// The first packet of a connection to port `PORT`, and who sent it.
+fn syn_of_client() -> (Endpoint, ConnectionId, Packet) {
+    let mut client = lone_endpoint(1);
+    let (local, remote) = (
+        SocketAddr::new(ipv4(0, CLIENT), 0),
+        SocketAddr::new(ipv4(0, SERVER), PORT),
+    );
+    let id = client
+        .connect(0, local, remote, &Stack::default().profile())
+        .expect("a free port");
+    let syn = client.poll_transmit(0).expect("a SYN");
+    (client, id, syn)
+}
+
+#[test]
+fn a_syn_that_was_kept_back_is_answered_later_though_nobody_listens() {
+    let (mut client, id, syn) = syn_of_client();
+    let mut server = lone_endpoint(1000);
+    let profile = Stack::default().profile();
+    let accepted = server.accept_syn(seconds(1), &syn, &profile);
+    let accepted = accepted.expect("it is a SYN");
+    let four = FourTuple::of_receiver(&syn);
+    assert_eq!(server.connection_between(four), Some(accepted));
+    assert_eq!(server.accept_syn(seconds(1), &syn, &profile), None);
+    for _ in 0..3 {
+        while let Some(packet) = server.poll_transmit(seconds(1)) {
+            client.handle_packet(seconds(1), &packet);
+        }
+        while let Some(packet) = client.poll_transmit(seconds(1)) {
+            server.handle_packet(seconds(1), &packet);
+        }
+    }
+    let mode = Mode::Multipath;
+    assert!(
+        std::iter::from_fn(|| client.poll_event())
+            .any(|event| event == (id, Event::Connected { mode }))
+    );
+    let connected = (accepted, Event::Connected { mode });
+    assert!(std::iter::from_fn(|| server.poll_event()).any(|event| event == connected));
+}
+
+#[test]
+fn a_packet_that_was_kept_back_can_be_refused() {
+    let (mut client, id, syn) = syn_of_client();
+    let mut server = lone_endpoint(1000);
+    server.refuse_packet(&syn);
+    let reset = server.poll_transmit(0).expect("a reset");
+    client.handle_packet(0, &reset);
+    assert_eq!(client.poll_transmit(0), None);
+    let reason = CloseReason::Refused;
+    assert!(
+        std::iter::from_fn(|| client.poll_event())
+            .any(|event| event == (id, Event::Closed { reason }))
+    );
+    assert_eq!(
+        server.accept_syn(0, &reset, &Stack::default().profile()),
+        None
+    );
+}
+
+#[test]
+fn connections_start_from_the_ports_that_were_named_and_no_others() {
+    let mut endpoint = lone_endpoint(1);
+    let mut named = [vec![700, 900], vec![100]].into_iter();
+    endpoint.take_ports_from(Box::new(move || named.next().unwrap_or_default()));
+    let local = SocketAddr::new(ipv4(0, CLIENT), 0);
+    let profile = Stack::default().profile();
+    let mut connect = |port| {
+        let remote = SocketAddr::new(ipv4(0, SERVER), port);
+        endpoint.connect(0, local, remote, &profile)
+    };
+    let first: Vec<_> = (0..4).map(|_| connect(PORT)).collect();
+    // Towards another peer they are free.
+    let other = connect(PORT + 1).expect("a free port");
+    let port_of = |id| {
+        let connection = endpoint.connection(id).expect("it was opened");
+        connection.initial().local.port()
+    };
+    let ports: Vec<_> = first.iter().flatten().map(|id| port_of(*id)).collect();
+    assert_eq!(ports, [700, 900, 100]);
+    assert_eq!(port_of(other), 700);
+    let none = ConnectError::NoFreePort {
+        local: local.ip(),
+        remote: SocketAddr::new(ipv4(0, SERVER), PORT),
+    };
+    assert_eq!(first[3], Err(none));
 }

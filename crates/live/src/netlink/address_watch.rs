@@ -14,15 +14,15 @@ use netlink_packet_route::link::{LinkFlags, LinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
+use super::connection::{error_of, parse, uninterrupted};
 use crate::LiveError;
-use crate::netlink::{error_of, parse, uninterrupted};
 
 /// `RTNLGRP_LINK`, `RTNLGRP_IPV4_IFADDR`, `RTNLGRP_IPV6_IFADDR`.
 const GROUPS: [u32; 3] = [1, 5, 9];
 
 /// The addresses of a namespace, kept up to date.
 #[derive(Debug)]
-pub(super) struct AddressWatch {
+pub(crate) struct AddressWatch {
     socket: Socket,
     devices_up: BTreeSet<u32>,
     addresses: BTreeMap<IpAddr, BTreeSet<u32>>,
@@ -33,7 +33,7 @@ impl AddressWatch {
     ///
     /// # Errors
     /// The system refuses.
-    pub(super) fn open() -> Result<Self, LiveError> {
+    pub(crate) fn open() -> Result<Self, LiveError> {
         Self::begin().map_err(LiveError::while_("watching addresses"))
     }
 
@@ -120,7 +120,7 @@ impl AddressWatch {
     ///
     /// # Errors
     /// The socket fails.
-    pub(super) fn update(&mut self) -> Result<(), LiveError> {
+    pub(crate) fn update(&mut self) -> Result<(), LiveError> {
         loop {
             match self.read_one() {
                 Ok(_) => {}
@@ -135,9 +135,17 @@ impl AddressWatch {
     }
 
     /// Whether an address is usable.
-    pub(super) fn is_up(&self, address: IpAddr) -> bool {
+    pub(crate) fn is_up(&self, address: IpAddr) -> bool {
         let devices = self.addresses.get(&address);
         devices.is_some_and(|devices| !devices.is_disjoint(&self.devices_up))
+    }
+
+    /// The addresses of a device, in their order; none if it is down.
+    pub(crate) fn addresses_of(&self, device: u32) -> impl Iterator<Item = IpAddr> {
+        let is_up = self.devices_up.contains(&device);
+        let all = self.addresses.iter();
+        let here = all.filter(move |(_, devices)| is_up && devices.contains(&device));
+        here.map(|(address, _)| *address)
     }
 }
 

@@ -1,0 +1,219 @@
+//! Connections of the engine, with whatever carries their packets.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use mptcp::connection::{Connection, Event, Mode};
+use mptcp::endpoint::{ConnectionId, Endpoint};
+use mptcp::subflow::CloseReason;
+use mptcp::wire::Packet;
+use netlab::time::Nanos;
+
+use super::relay::Side;
+use crate::stack::{EngineStream, Progress};
+use crate::traffic::ByteStream;
+
+/// What carries packets. One that cannot be carried is lost.
+pub(super) trait Wire {
+    fn send(&mut self, packet: &Packet);
+}
+
+/// What there is to be done about a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// It stands.
+    Connected,
+    /// Reading or writing may have become possible, or has failed.
+    Moved,
+}
+
+#[derive(Default)]
+struct Open {
+    progress: Progress,
+    /// Whether it speaks TCP without more.
+    is_plain: bool,
+    is_released: bool,
+}
+
+/// The engine, its connections and its wire.
+pub(super) struct EngineSide<W> {
+    pub(super) endpoint: Endpoint,
+    pub(super) wire: W,
+    open: BTreeMap<ConnectionId, Open>,
+    news: VecDeque<(ConnectionId, News)>,
+    pub(super) counts: Counts,
+}
+
+/// How connections came out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) connected: u64,
+    /// Of these, those that spoke TCP from the start or from some time on.
+    pub(super) without_mptcp: u64,
+}
+
+impl<W: Wire> EngineSide<W> {
+    pub(super) fn new(endpoint: Endpoint, wire: W) -> Self {
+        Self {
+            endpoint,
+            wire,
+            open: BTreeMap::new(),
+            news: VecDeque::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes care of a connection that was opened, or accepted and is not yet established.
+    pub(super) fn adopt(&mut self, id: ConnectionId) {
+        self.open.insert(id, Open::default());
+    }
+
+    /// Takes a packet, and answers it.
+    pub(super) fn receive(&mut self, now: Nanos, packet: &Packet) {
+        self.endpoint.handle_packet(now, packet);
+        self.answer(now);
+    }
+
+    /// Does what is due.
+    pub(super) fn handle_timeout(&mut self, now: Nanos) {
+        if self.endpoint.poll_timeout().is_some_and(|at| at <= now) {
+            self.endpoint.handle_timeout(now);
+        }
+    }
+
+    /// Sends what there is to send, and takes note of what happened.
+    pub(super) fn answer(&mut self, now: Nanos) {
+        while let Some(packet) = self.endpoint.poll_transmit(now) {
+            self.wire.send(&packet);
+        }
+        while let Some((id, event)) = self.endpoint.poll_event() {
+            self.handle(id, event);
+        }
+    }
+
+    fn handle(&mut self, id: ConnectionId, event: Event) {
+        match event {
+            Event::Connected { mode } => {
+                self.counts.connected += 1;
+                self.open.entry(id).or_default();
+                if mode == Mode::Plain {
+                    self.note_plain(id);
+                }
+                self.news.push_back((id, News::Connected));
+            }
+            Event::FellBack => self.note_plain(id),
+            Event::Readable | Event::Writable => self.news.push_back((id, News::Moved)),
+            Event::Finished => {
+                if let Some(open) = self.open.get_mut(&id) {
+                    open.progress.peer_has_ended = true;
+                }
+                self.news.push_back((id, News::Moved));
+            }
+            Event::SubflowEstablished { .. } => {}
+            Event::SubflowClosed { .. } => self.forget_if_over(id),
+            Event::Closed { reason } => self.closed(id, reason),
+        }
+    }
+
+    fn note_plain(&mut self, id: ConnectionId) {
+        if let Some(open) = self.open.get_mut(&id) {
+            let is_known = std::mem::replace(&mut open.is_plain, true);
+            self.counts.without_mptcp += u64::from(!is_known);
+        }
+    }
+
+    fn closed(&mut self, id: ConnectionId, reason: CloseReason) {
+        let Some(open) = self.open.get_mut(&id) else {
+            self.endpoint.forget(id);
+            return;
+        };
+        open.progress.closed = Some(reason);
+        self.news.push_back((id, News::Moved));
+        self.forget_if_over(id);
+    }
+
+    /// What nobody reads any more, and no late segment can come for.
+    fn forget_if_over(&mut self, id: ConnectionId) {
+        let is_over = |open: &Open| open.is_released && open.progress.closed.is_some();
+        if !self.open.get(&id).is_some_and(is_over) {
+            return;
+        }
+        let connection = self.endpoint.connection(id);
+        if connection.is_none_or(|it| it.subflows().next().is_none()) {
+            self.forget(id);
+        }
+    }
+
+    /// Lets go of a connection at once.
+    pub(super) fn forget(&mut self, id: ConnectionId) {
+        self.open.remove(&id);
+        self.endpoint.forget(id);
+    }
+
+    /// The next news.
+    pub(super) fn next_news(&mut self) -> Option<(ConnectionId, News)> {
+        self.news.pop_front()
+    }
+
+    /// Why a connection has ended, if it has.
+    pub(super) fn why_closed(&self, id: ConnectionId) -> Option<CloseReason> {
+        self.open.get(&id)?.progress.closed
+    }
+
+    /// Resets whatever has not delivered all.
+    pub(super) fn reset_unfinished(&mut self, now: Nanos) {
+        let left: Vec<_> = self.unfinished().collect();
+        left.into_iter().for_each(|id| self.reset(id));
+        self.answer(now);
+    }
+
+    /// Whether everything that was written has arrived, as far as it ever will.
+    pub(super) fn has_delivered_all(&self) -> bool {
+        self.unfinished().next().is_none()
+    }
+
+    /// What was written and not acknowledged, in bytes.
+    pub(super) fn unacked_bytes(&self) -> u64 {
+        let all = self.unfinished();
+        let connections = all.filter_map(|id| self.endpoint.connection(id));
+        connections.map(Connection::unacked_bytes).sum()
+    }
+
+    fn unfinished(&self) -> impl Iterator<Item = ConnectionId> {
+        let open = self.open.iter();
+        let open = open.filter(|(_, open)| open.progress.closed.is_none());
+        open.map(|(id, _)| *id).filter(|id| {
+            let connection = self.endpoint.connection(*id);
+            connection.is_some_and(|connection| !connection.has_delivered_all())
+        })
+    }
+}
+
+impl<W: Wire> Side for EngineSide<W> {
+    type Id = ConnectionId;
+
+    fn with_stream<T>(
+        &mut self,
+        id: ConnectionId,
+        action: impl FnOnce(&mut dyn ByteStream) -> T,
+    ) -> Option<T> {
+        let progress = &mut self.open.get_mut(&id)?.progress;
+        self.endpoint.command(id, |connection| {
+            action(&mut EngineStream {
+                connection,
+                progress,
+            })
+        })
+    }
+
+    fn reset(&mut self, id: ConnectionId) {
+        self.endpoint.command(id, |connection| connection.abort());
+        self.release(id);
+    }
+
+    fn release(&mut self, id: ConnectionId) {
+        if let Some(open) = self.open.get_mut(&id) {
+            open.is_released = true;
+        }
+        self.forget_if_over(id);
+    }
+}

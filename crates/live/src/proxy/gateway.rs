@@ -1,0 +1,268 @@
+//! Multipath TCP for servers that have none: connections come in by our engine, each says where to, and goes on by the kernel's TCP.
+
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use mptcp::endpoint::ConnectionId;
+use netlab::time::Nanos;
+use rustix::io::Errno;
+
+use super::convert::{self, ErrorCode};
+use super::engine_side::{EngineSide, News};
+use super::network_side::{NetworkSide, RawWire};
+use super::outlets::Routes;
+use super::program::raise_descriptor_limit;
+use super::relay::{Relays, Side};
+use super::report::Report;
+use super::servers::{ServerId, Servers};
+use super::waiting::Waiting;
+use super::{Settings, earliest};
+use crate::traffic::ByteStream;
+use crate::{Clock, LiveError};
+
+/// A connection whose bytes are not carried yet.
+enum Beginning {
+    /// It has not said all of where it wants to go.
+    Asking(convert::Incoming),
+    /// The server has not answered.
+    Connecting(ServerId),
+}
+
+/// What is waited for.
+enum Source {
+    Stop,
+    Addresses,
+    Outlet(usize),
+    Server(ServerId),
+}
+
+const FIRST_OUTLET: u64 = 2;
+const FIRST_SERVER: u64 = 1 << 32;
+
+impl From<Source> for u64 {
+    fn from(source: Source) -> Self {
+        match source {
+            Source::Stop => 0,
+            Source::Addresses => 1,
+            Source::Outlet(index) => FIRST_OUTLET + index as u64,
+            Source::Server(id) => FIRST_SERVER + id,
+        }
+    }
+}
+
+impl From<u64> for Source {
+    fn from(number: u64) -> Self {
+        match number {
+            0 => Self::Stop,
+            1 => Self::Addresses,
+            FIRST_SERVER.. => Self::Server(number - FIRST_SERVER),
+            _ => Self::Outlet((number - FIRST_OUTLET) as usize),
+        }
+    }
+}
+
+/// A Transport Converter (RFC 8803) for TCP clients with Multipath TCP.
+pub(super) struct Gateway {
+    clock: Clock,
+    port: u16,
+    network: NetworkSide,
+    servers: Servers,
+    relays: Relays<EngineSide<RawWire>, Servers>,
+    beginnings: BTreeMap<ConnectionId, Beginning>,
+    /// Of those that connect to a server.
+    by_server: BTreeMap<ServerId, ConnectionId>,
+    waiting: Waiting<Source>,
+    refused: u64,
+}
+
+impl Gateway {
+    /// Takes connections at this port of all addresses of the interfaces.
+    ///
+    /// # Errors
+    /// The settings are wrong, the port is taken, rights are missing, or the system refuses.
+    pub(super) fn new(settings: &Settings, port: u16) -> Result<Self, LiveError> {
+        raise_descriptor_limit();
+        let mut network = NetworkSide::open(settings, Routes::OfMachine)?;
+        let waiting = Waiting::new(Source::from)?;
+        let watch = || {
+            waiting.for_input(network.watch(), Source::Addresses)?;
+            for (index, outlet) in network.outlets().iter().enumerate() {
+                waiting.for_input(outlet, Source::Outlet(index))?;
+            }
+            Ok(())
+        };
+        watch().map_err(LiveError::while_::<io::Error>("watching the interfaces"))?;
+        network.listen(settings, port)?;
+        Ok(Self {
+            clock: Clock::start(),
+            port,
+            network,
+            servers: Servers::default(),
+            relays: Relays::new(),
+            beginnings: BTreeMap::new(),
+            by_server: BTreeMap::new(),
+            waiting,
+            refused: 0,
+        })
+    }
+
+    /// Serves until `stop` is readable.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn run(mut self, stop: &OwnedFd) -> Result<Report, LiveError> {
+        let watched = self.waiting.for_input(stop, Source::Stop);
+        watched.map_err(LiveError::while_("watching for the end"))?;
+        loop {
+            let now = self.clock.now();
+            self.network.engine.handle_timeout(now);
+            self.settle(now);
+            let timeout = earliest([self.network.engine.endpoint.poll_timeout()], now);
+            for source in self.waiting.wait(timeout)? {
+                let now = self.clock.now();
+                match source {
+                    Source::Stop => return Ok(self.end()),
+                    Source::Addresses => self.network.follow_addresses(now)?,
+                    Source::Outlet(index) => {
+                        self.network.receive_from(index, now);
+                    }
+                    Source::Server(id) => self.take_server_news(id),
+                }
+                self.settle(now);
+            }
+        }
+    }
+
+    /// Sends and carries until there is nothing more to be done now.
+    fn settle(&mut self, now: Nanos) {
+        loop {
+            self.network.engine.answer(now);
+            let Some((id, news)) = self.network.engine.next_news() else {
+                return;
+            };
+            if news == News::Connected {
+                self.network.engine.endpoint.accept(self.port);
+                let asking = Beginning::Asking(convert::Incoming::default());
+                self.beginnings.insert(id, asking);
+            }
+            match self.beginnings.get_mut(&id) {
+                Some(Beginning::Asking(_)) => self.read_question(id),
+                Some(Beginning::Connecting(server)) => {
+                    let server = *server;
+                    if self.network.engine.why_closed(id).is_some() {
+                        self.give_up(id, server);
+                    }
+                }
+                None => self
+                    .relays
+                    .advance((&mut self.network.engine, &mut self.servers), id),
+            }
+        }
+    }
+
+    fn read_question(&mut self, id: ConnectionId) {
+        let Some(Beginning::Asking(question)) = self.beginnings.get_mut(&id) else {
+            return;
+        };
+        let read = |stream: &mut dyn ByteStream| match question.read(stream) {
+            Ok(Some(message)) => convert::destination(message).map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        match self.network.engine.with_stream(id, read) {
+            Some(Ok(Some(to))) => self.connect(id, to),
+            Some(Ok(None)) => {}
+            Some(Err(error)) => self.refuse(id, error),
+            None => drop(self.beginnings.remove(&id)),
+        }
+    }
+
+    fn connect(&mut self, id: ConnectionId, to: SocketAddr) {
+        // What only this machine reaches is not for others.
+        if to.ip().is_loopback() || to.ip().is_unspecified() || to.ip().is_multicast() {
+            self.refuse(id, ErrorCode::NotAuthorized);
+            return;
+        }
+        let waiting = &self.waiting;
+        let begun = self.servers.connect(to, |server, socket| {
+            waiting.for_changes(socket, Source::Server(server))
+        });
+        match begun {
+            Ok(server) => {
+                self.beginnings.insert(id, Beginning::Connecting(server));
+                self.by_server.insert(server, id);
+            }
+            Err(error) => self.refuse(id, code_of(&error)),
+        }
+    }
+
+    fn take_server_news(&mut self, server: ServerId) {
+        let sides = (&mut self.network.engine, &mut self.servers);
+        let Some(&id) = self.by_server.get(&server) else {
+            self.relays.advance_local(sides, server);
+            return;
+        };
+        if let Some(error) = self.servers.failure(server) {
+            self.by_server.remove(&server);
+            self.servers.release(server);
+            self.refuse(id, code_of(&error));
+        } else if self.servers.is_connected(server) {
+            self.by_server.remove(&server);
+            self.beginnings.remove(&id);
+            self.say(id, &convert::connected());
+            self.relays.join(id, server);
+            let sides = (&mut self.network.engine, &mut self.servers);
+            self.relays.advance(sides, id);
+        }
+    }
+
+    fn say(&mut self, id: ConnectionId, message: &[u8]) {
+        self.network.engine.with_stream(id, |stream| {
+            // The first bytes of a connection always have room.
+            let _ = stream.send(&[IoSlice::new(message)]);
+        });
+    }
+
+    fn refuse(&mut self, id: ConnectionId, why: ErrorCode) {
+        self.beginnings.remove(&id);
+        self.refused += 1;
+        self.say(id, &convert::refused(why));
+        self.network.engine.with_stream(id, |stream| {
+            let _ = stream.shut_down();
+        });
+        self.network.engine.release(id);
+    }
+
+    /// The client has gone before the server has answered.
+    fn give_up(&mut self, id: ConnectionId, server: ServerId) {
+        self.beginnings.remove(&id);
+        self.by_server.remove(&server);
+        self.servers.release(server);
+        self.network.engine.release(id);
+    }
+
+    /// Resets what is left.
+    fn end(mut self) -> Report {
+        let now = self.clock.now();
+        self.network.engine.reset_unfinished(now);
+        let counts = self.network.engine.counts;
+        Report {
+            connections: counts.connected,
+            without_mptcp: counts.without_mptcp,
+            refused: self.refused,
+            interfaces: self.network.interfaces().to_vec(),
+            exit_status: None,
+        }
+    }
+}
+
+/// What a client is told of a server that could not be reached.
+fn code_of(error: &io::Error) -> ErrorCode {
+    match Errno::from_io_error(error) {
+        Some(Errno::CONNREFUSED | Errno::CONNRESET) => ErrorCode::ConnectionReset,
+        Some(Errno::HOSTUNREACH | Errno::NETUNREACH) => ErrorCode::DestinationUnreachable,
+        _ => ErrorCode::NetworkFailure,
+    }
+}

@@ -1,0 +1,129 @@
+//! Ports that the kernel leaves to the proxy: it neither gives them to others nor answers what is sent to them.
+//!
+//! On each there is a socket of the kernel that listens, with a filter that lets nothing in. So a packet for the port finds a socket,
+//! and is dropped before TCP has looked at it. All of it ends with the process.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use getrandom::SysRng;
+use rand_core::{Rng, UnwrapErr};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, bind, ipproto, listen, socket_with, sockopt,
+};
+
+use super::outlets::Outlet;
+use super::packet_filter::{self, Block};
+use crate::{LiveError, sys};
+
+/// Ports that are taken at a time: one comparison of a filter tells them.
+const BLOCK_PORTS: u16 = 64;
+/// The first of those for clients (RFC 6335, section 6).
+const FIRST_PORT: u16 = 49152;
+const BLOCKS: u16 = (u16::MAX - FIRST_PORT) / BLOCK_PORTS + 1;
+
+/// The ports, and who is to be given what arrives at them.
+#[derive(Debug)]
+pub(super) struct HeldPorts {
+    outlets: Arc<[Outlet]>,
+    blocks: Vec<Block>,
+    sockets: Vec<OwnedFd>,
+    /// Blocks that were not tried yet. They are tried in a random order, and their ports too (RFC 6056, section 3.3.1): what follows soon
+    /// after another proxy must not meet what is left of its connections.
+    untried: Vec<Block>,
+    rng: UnwrapErr<SysRng>,
+}
+
+impl HeldPorts {
+    /// None yet.
+    pub(super) fn new(outlets: Arc<[Outlet]>) -> Self {
+        let block = |place| Block {
+            first: FIRST_PORT + place * BLOCK_PORTS,
+            count: BLOCK_PORTS,
+        };
+        let mut rng = UnwrapErr(SysRng);
+        let mut untried: Vec<_> = (0..BLOCKS).map(block).collect();
+        shuffle(&mut untried, &mut rng);
+        Self {
+            outlets,
+            blocks: Vec::new(),
+            sockets: Vec::new(),
+            untried,
+            rng,
+        }
+    }
+
+    /// Takes one port.
+    ///
+    /// # Errors
+    /// Somebody has it.
+    pub(super) fn take(&mut self, port: u16) -> Result<(), LiveError> {
+        let block = Block {
+            first: port,
+            count: 1,
+        };
+        let taken = self.take_block(block);
+        taken.map_err(LiveError::while_(format!("taking TCP port {port}")))
+    }
+
+    /// Takes the next block of which all ports are free, and names its ports; none if there is no such block.
+    pub(super) fn take_more(&mut self) -> Vec<u16> {
+        while let Some(block) = self.untried.pop() {
+            match self.take_block(block) {
+                Ok(()) => {
+                    let mut ports: Vec<_> = block.ports().collect();
+                    shuffle(&mut ports, &mut self.rng);
+                    return ports;
+                }
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::ADDRINUSE) => {}
+                // There are no descriptors left.
+                Err(_) => return Vec::new(),
+            }
+        }
+        Vec::new()
+    }
+
+    fn take_block(&mut self, block: Block) -> io::Result<()> {
+        let sockets: Vec<_> = block
+            .ports()
+            .map(deaf_listener)
+            .collect::<io::Result<_>>()?;
+        self.sockets.extend(sockets);
+        self.blocks.push(block);
+        self.outlets
+            .iter()
+            .try_for_each(|outlet| outlet.take_only(&self.blocks))
+    }
+}
+
+/// Puts things in a random order (Fisher and Yates).
+fn shuffle<T>(things: &mut [T], rng: &mut impl Rng) {
+    for last in (1..things.len()).rev() {
+        things.swap(last, rng.next_u64() as usize % (last + 1));
+    }
+}
+
+/// A socket that listens at a port of all addresses, and hears nothing.
+fn deaf_listener(port: u16) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC;
+    let made = |family| socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP));
+    let (socket, any) = match made(AddressFamily::INET6) {
+        Ok(socket) => {
+            sockopt::set_ipv6_v6only(&socket, false)?;
+            (socket, IpAddr::V6(Ipv6Addr::UNSPECIFIED))
+        }
+        // A kernel without IPv6.
+        Err(Errno::AFNOSUPPORT) => {
+            let socket = made(AddressFamily::INET)?;
+            (socket, IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+        }
+        Err(error) => return Err(error.into()),
+    };
+    sys::attach_filter(socket.as_fd(), &packet_filter::nothing())?;
+    bind(&socket, &SocketAddr::new(any, port))?;
+    listen(&socket, 1)?;
+    Ok(socket)
+}

@@ -1,0 +1,155 @@
+//! Any TCP program over our stack: `mptcplab proxy`.
+//!
+//! A command runs in a network namespace whose only way out is a TUN device. Its TCP ends here, and goes on over Multipath TCP by our
+//! engine, from the machine's own interfaces and addresses, to the same destination or to a gateway that goes on by TCP:
+//!
+//! ```text
+//! command --- kernel's TCP --- TUN --- engine --- relay --- engine --- raw sockets --- interfaces --- server
+//!                                                                                          \--- gateway: engine --- relay --- kernel's TCP --- server
+//! ```
+//!
+//! One thread does all of it, and waits for all descriptors at once. Nothing is set up in the machine's own network namespace but
+//! sockets, so everything ends with the process.
+
+mod client;
+mod convert;
+mod datagrams;
+mod engine_side;
+mod gateway;
+mod held_ports;
+mod network_side;
+mod outlets;
+mod packet_filter;
+mod program;
+mod program_namespace;
+mod relay;
+mod report;
+mod servers;
+mod waiting;
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use netlab::time::Nanos;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::thread::CapabilitySet;
+
+use self::client::Client;
+use self::gateway::Gateway;
+pub use self::report::{InterfaceReport, Report};
+use crate::LiveError;
+use crate::capabilities::has_capabilities;
+
+/// Over what, and how.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The interfaces, the one to begin with first.
+    pub interfaces: Vec<String>,
+    /// The algorithms.
+    pub choice: Choice,
+}
+
+/// Algorithms of the engine, by name.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// Of all subflows.
+    pub congestion_control: String,
+    /// Which subflow carries what.
+    pub scheduler: String,
+    /// Which subflows there are.
+    pub path_manager: String,
+}
+
+/// A proxy that works in a thread of its own. Dropping it ends it.
+#[derive(Debug)]
+pub struct Proxy {
+    stop: Arc<OwnedFd>,
+    ended: Receiver<Result<Report, LiveError>>,
+}
+
+impl Proxy {
+    /// Runs a command whose TCP goes over these interfaces, to its destinations or all of it to a gateway.
+    ///
+    /// # Errors
+    /// The settings are wrong, rights are missing, or the system refuses.
+    pub fn of_command(
+        settings: &Settings,
+        gateway: Option<SocketAddr>,
+        command: Vec<String>,
+    ) -> Result<Self, LiveError> {
+        check_rights()?;
+        let client = Client::new(settings, gateway)?;
+        Self::start(move |stop| client.run(&command, stop))
+    }
+
+    /// Takes connections at a port of these interfaces, and goes on by the kernel's TCP.
+    ///
+    /// # Errors
+    /// As [`Self::of_command`]; or the port is taken.
+    pub fn gateway(settings: &Settings, port: u16) -> Result<Self, LiveError> {
+        check_rights()?;
+        let gateway = Gateway::new(settings, port)?;
+        Self::start(move |stop| gateway.run(stop))
+    }
+
+    fn start(
+        work: impl FnOnce(&OwnedFd) -> Result<Report, LiveError> + Send + 'static,
+    ) -> Result<Self, LiveError> {
+        let made = || {
+            let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+            let seen = Arc::clone(&stop);
+            let (end, ended) = channel();
+            let thread = thread::Builder::new().name("proxy".to_owned());
+            // Whoever waited may be gone.
+            thread.spawn(move || drop(end.send(work(&seen))))?;
+            Ok(Self { stop, ended })
+        };
+        made().map_err(LiveError::while_::<io::Error>("starting the proxy"))
+    }
+
+    /// Waits for its end, at most so long; `None` if it goes on.
+    pub fn wait(&self, timeout: Duration) -> Option<Result<Report, LiveError>> {
+        match self.ended.recv_timeout(timeout) {
+            Ok(outcome) => Some(outcome),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                let why = "the proxy has ended: its thread panicked";
+                Some(Err(LiveError::Failed(why.to_owned())))
+            }
+        }
+    }
+
+    /// Ends it: what it has started is killed, its connections are reset.
+    pub fn stop(&self) {
+        // It fails only if it was told already.
+        let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn check_rights() -> Result<(), LiveError> {
+    let needed = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW | CapabilitySet::SYS_ADMIN;
+    match has_capabilities(needed) {
+        true => Ok(()),
+        false => Err(LiveError::Machine {
+            what: "raw sockets and network namespaces need root".to_owned(),
+            remedy: "use `sudo mptcplab proxy ..`".to_owned(),
+        }),
+    }
+}
+
+/// How long until the first of these instants.
+fn earliest(due: impl IntoIterator<Item = Option<Nanos>>, now: Nanos) -> Option<Nanos> {
+    let first = due.into_iter().flatten().min()?;
+    Some(first.saturating_sub(now))
+}

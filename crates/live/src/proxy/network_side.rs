@@ -1,0 +1,345 @@
+//! The side of the network: Multipath TCP by our engine, from the machine's own addresses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use getrandom::SysRng;
+use mptcp::connection::{Algorithms, Buffer, Config};
+use mptcp::endpoint::{ConnectError, ConnectionId, Endpoint, MakeAlgorithms, NetworkView, Profile};
+use mptcp::pm::{self, AddressPair, FourTuple};
+use mptcp::sched::SubflowOrder;
+use mptcp::subflow;
+use mptcp::wire::Packet;
+use netlab::parameters::{self, Kind};
+use netlab::registry::Registry;
+use netlab::resolved::{Algorithm, Parameters};
+use netlab::time::Nanos;
+use rand_core::{Rng, UnwrapErr};
+
+use super::engine_side::{EngineSide, Wire};
+use super::held_ports::HeldPorts;
+use super::outlets::{self, Outlet, Routes};
+use super::report::InterfaceReport;
+use super::{Choice, Settings};
+use crate::LiveError;
+use crate::netlink::AddressWatch;
+
+/// As Linux's buffers: what they begin with, and how far they grow (`tcp_wmem`, `tcp_rmem`).
+const SEND_BUFFER: Buffer = Buffer::Auto {
+    initial_bytes: 16 << 10,
+    max_bytes: 4 << 20,
+};
+const RECEIVE_BUFFER: Buffer = Buffer::Auto {
+    initial_bytes: 64 << 10,
+    max_bytes: 6 << 20,
+};
+/// With it 6 MiB can be offered.
+const WINDOW_SCALE: u8 = 7;
+const IPV4_AND_TCP_BYTES: u32 = 20 + 20;
+const IPV6_AND_TCP_BYTES: u32 = 40 + 20;
+/// Packets that one socket may bring before the others have their turn.
+const PACKETS_IN_A_ROW: usize = 32;
+/// IP allows no larger ones.
+const LARGEST_PACKET_BYTES: usize = 65_536 + 40;
+
+/// Raw sockets as a wire.
+pub(super) struct RawWire {
+    outlets: Arc<[Outlet]>,
+    by_address: BTreeMap<IpAddr, usize>,
+    interfaces: Vec<InterfaceReport>,
+    packet: Vec<u8>,
+}
+
+impl Wire for RawWire {
+    fn send(&mut self, packet: &Packet) {
+        let Some(&index) = self.by_address.get(&packet.source) else {
+            return;
+        };
+        self.packet.clear();
+        packet.emit(&mut self.packet);
+        let outlet = &self.outlets[index];
+        let counters = &mut self.interfaces[outlet.interface];
+        match outlet.send(&self.packet, packet.destination) {
+            Ok(()) => counters.sent_bytes += u64::from(packet.segment.payload.len()),
+            Err(_) => counters.packets_not_sent += 1,
+        }
+    }
+}
+
+/// The engine on the machine's interfaces.
+pub(super) struct NetworkSide {
+    pub(super) engine: EngineSide<RawWire>,
+    held_ports: Arc<Mutex<HeldPorts>>,
+    watch: AddressWatch,
+    /// Those that the engine takes as usable.
+    usable: BTreeSet<IpAddr>,
+    profile: Profile,
+    scratch: Vec<u8>,
+}
+
+impl NetworkSide {
+    /// Opens the interfaces. No connection comes or goes yet.
+    ///
+    /// # Errors
+    /// A name is unknown, an interface is of no use, or the system refuses.
+    pub(super) fn open(settings: &Settings, routes: Routes) -> Result<Self, LiveError> {
+        let watch = AddressWatch::open()?;
+        let (outlets, mtu_bytes) = outlets::open(&settings.interfaces, routes, &watch)?;
+        let outlets: Arc<[Outlet]> = outlets.into();
+        let locals: Vec<_> = outlets.iter().map(|outlet| outlet.address).collect();
+        let held_ports = Arc::new(Mutex::new(HeldPorts::new(Arc::clone(&outlets))));
+        let profile = profile(settings, &locals, mtu_bytes)?;
+        let view = NetworkView {
+            pairs: locals.iter().map(|&local| pair(local, local)).collect(),
+            ..NetworkView::default()
+        };
+        let mut endpoint = Endpoint::new(view, Box::new(UnwrapErr(SysRng)));
+        let held = Arc::clone(&held_ports);
+        endpoint.take_ports_from(Box::new(move || locked(&held).take_more()));
+        let interfaces = settings
+            .interfaces
+            .iter()
+            .map(|name| InterfaceReport::new(name));
+        let wire = RawWire {
+            by_address: (0..)
+                .zip(&locals)
+                .map(|(index, local)| (*local, index))
+                .collect(),
+            interfaces: interfaces.collect(),
+            packet: Vec::new(),
+            outlets,
+        };
+        Ok(Self {
+            engine: EngineSide::new(endpoint, wire),
+            held_ports,
+            watch,
+            usable: locals.into_iter().collect(),
+            profile,
+            scratch: vec![0; LARGEST_PACKET_BYTES],
+        })
+    }
+
+    /// Its addresses, in the order of the interfaces.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.engine.wire.outlets.iter().map(|outlet| outlet.address)
+    }
+
+    pub(super) fn outlets(&self) -> &[Outlet] {
+        &self.engine.wire.outlets
+    }
+
+    pub(super) fn watch(&self) -> &AddressWatch {
+        &self.watch
+    }
+
+    pub(super) fn interfaces(&self) -> &[InterfaceReport] {
+        &self.engine.wire.interfaces
+    }
+
+    /// Opens a connection from the first usable address, or from the next one if nobody answers.
+    ///
+    /// # Errors
+    /// No address is of that family, or no port is free.
+    pub(super) fn connect(
+        &mut self,
+        now: Nanos,
+        remote: SocketAddr,
+    ) -> Result<ConnectionId, ConnectError> {
+        let alike = |local: &IpAddr| local.is_ipv4() == remote.is_ipv4();
+        let (mut locals, unusable): (Vec<_>, Vec<_>) = self
+            .addresses()
+            .filter(alike)
+            .partition(|local| self.usable.contains(local));
+        locals.extend(unusable);
+        let ways: Vec<_> = locals
+            .into_iter()
+            .map(|local| FourTuple {
+                local: SocketAddr::new(local, 0),
+                remote,
+            })
+            .collect();
+        let Some((first, others)) = ways.split_first() else {
+            let local = self.addresses().next().unwrap_or(remote.ip());
+            let remote = remote.ip();
+            return Err(ConnectError::Families { local, remote });
+        };
+        let endpoint = &mut self.engine.endpoint;
+        let id = endpoint.connect_over(now, *first, others, &self.profile)?;
+        self.engine.adopt(id);
+        Ok(id)
+    }
+
+    /// Takes connections at a port.
+    ///
+    /// # Errors
+    /// Somebody has it.
+    pub(super) fn listen(&mut self, settings: &Settings, port: u16) -> Result<(), LiveError> {
+        locked(&self.held_ports).take(port)?;
+        let locals: Vec<_> = self.addresses().collect();
+        let profile = Profile {
+            config: Arc::clone(&self.profile.config),
+            algorithms: algorithms(settings, &locals)?,
+        };
+        self.engine.endpoint.listen(port, profile);
+        Ok(())
+    }
+
+    /// Takes what has arrived at an outlet.
+    pub(super) fn receive_from(&mut self, index: usize, now: Nanos) {
+        let interface = self.engine.wire.outlets[index].interface;
+        for _ in 0..PACKETS_IN_A_ROW {
+            let Some(packet) = self.next_packet(index) else {
+                return;
+            };
+            let bytes = u64::from(packet.segment.payload.len());
+            self.engine.wire.interfaces[interface].received_bytes += bytes;
+            self.engine.receive(now, &packet);
+        }
+    }
+
+    fn next_packet(&mut self, index: usize) -> Option<Packet> {
+        let outlet = &self.engine.wire.outlets[index];
+        loop {
+            let count = match outlet.receive(&mut self.scratch) {
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                // Nothing, or a device that is gone: its address is too.
+                Err(_) => return None,
+            };
+            let bytes = &mut self.scratch[..count];
+            outlets::complete_checksum(bytes);
+            // What is harmed nobody sent.
+            if let Ok((packet, _)) = Packet::parse(&Arc::from(&*bytes)) {
+                return Some(packet);
+            }
+        }
+    }
+
+    /// Tells the engine which addresses have come and gone.
+    ///
+    /// # Errors
+    /// The system tells nothing any more.
+    pub(super) fn follow_addresses(&mut self, now: Nanos) -> Result<(), LiveError> {
+        self.watch.update()?;
+        for local in self.addresses().collect::<Vec<_>>() {
+            let is_up = self.watch.is_up(local);
+            let was_up = match is_up {
+                true => !self.usable.insert(local),
+                false => self.usable.remove(&local),
+            };
+            if is_up != was_up {
+                let endpoint = &mut self.engine.endpoint;
+                endpoint.handle_address_change(now, local, is_up);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn locked(ports: &Mutex<HeldPorts>) -> std::sync::MutexGuard<'_, HeldPorts> {
+    ports.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn pair(local: IpAddr, remote: IpAddr) -> AddressPair {
+    AddressPair { local, remote }
+}
+
+fn profile(settings: &Settings, locals: &[IpAddr], mtu_bytes: u32) -> Result<Profile, LiveError> {
+    let headers = match locals.iter().all(IpAddr::is_ipv4) {
+        true => IPV4_AND_TCP_BYTES,
+        false => IPV6_AND_TCP_BYTES,
+    };
+    let mss_bytes = mtu_bytes.saturating_sub(headers);
+    let config = Config {
+        subflow: Arc::new(subflow::Config {
+            mss_bytes: u16::try_from(mss_bytes).unwrap_or(u16::MAX),
+            window_scale: Some(WINDOW_SCALE),
+            ..subflow::Config::default()
+        }),
+        send_buffer: SEND_BUFFER,
+        receive_buffer: RECEIVE_BUFFER,
+        ..Config::default()
+    };
+    Ok(Profile {
+        config: Arc::new(config),
+        algorithms: algorithms(settings, locals)?,
+    })
+}
+
+/// What makes the algorithms of each connection.
+fn algorithms(settings: &Settings, locals: &[IpAddr]) -> Result<MakeAlgorithms, LiveError> {
+    let registry = Registry::default();
+    let names = [
+        (Kind::Control, &settings.choice.congestion_control),
+        (Kind::Scheduler, &settings.choice.scheduler),
+        (Kind::PathManager, &settings.choice.path_manager),
+    ];
+    for (kind, name) in names {
+        check_name(&registry, kind, name)?;
+    }
+    let known = "it was checked that there is one";
+    let Choice {
+        congestion_control,
+        scheduler,
+        path_manager,
+    } = &settings.choice;
+    let make_control = registry.control(congestion_control).expect(known).clone();
+    let make_scheduler = registry.scheduler(scheduler).expect(known).clone();
+    let make_manager = registry.path_manager(path_manager).expect(known).clone();
+    let nothing_given = Parameters::new();
+    let seed = UnwrapErr(SysRng).next_u64();
+    let control = parameters::control(&plain(congestion_control), seed);
+    let order = SubflowOrder::NewestFirst;
+    let scheduler = parameters::scheduler(&plain(scheduler), order);
+    let locals = locals.to_vec();
+    Ok(Box::new(move |seen| Algorithms {
+        congestion_control: make_control(&control, &nothing_given),
+        scheduler: make_scheduler(&scheduler, &nothing_given),
+        path_manager: make_manager(
+            &with_pairs(seen, &locals),
+            &pm::Parameters::default(),
+            &nothing_given,
+        ),
+    }))
+}
+
+/// The connection with a pair for each address of its family: all of them lead to where it was begun with.
+fn with_pairs(seen: &pm::Connection, locals: &[IpAddr]) -> pm::Connection {
+    let remote = seen.initial.remote.ip();
+    let alike = |local: &&IpAddr| local.is_ipv4() == remote.is_ipv4();
+    let locals = locals.iter().filter(alike);
+    pm::Connection {
+        pairs: locals.map(|&local| pair(local, remote)).collect(),
+        ..seen.clone()
+    }
+}
+
+fn plain(name: &str) -> Algorithm {
+    Algorithm {
+        name: name.to_owned(),
+        parameters: Parameters::new(),
+    }
+}
+
+/// Needs a description that names routers.
+const OF_DESCRIPTIONS: &str = "binder";
+
+fn check_name(registry: &Registry, kind: Kind, name: &str) -> Result<(), LiveError> {
+    let known = registry.names().filter(|(of, _)| *of == kind);
+    let known: Vec<_> = known
+        .map(|(_, known)| known)
+        .filter(|known| *known != OF_DESCRIPTIONS)
+        .collect();
+    match known.contains(&name) {
+        true => Ok(()),
+        false => Err(LiveError::Refused(format!(
+            "no {} is called {name:?}; allowed: {}",
+            kind.field()
+                .replace("cc", "congestion control")
+                .replace('_', " "),
+            known.join(", ")
+        ))),
+    }
+}

@@ -1,0 +1,216 @@
+//! The interfaces by which Multipath TCP leaves and arrives: a raw socket (raw(7)) for each of their addresses.
+//!
+//! A raw socket is given what the machine's firewall has let in, and sends by the machine's routes. The kernel looks at the same
+//! packets too; [`HeldPorts`](super::held_ports::HeldPorts) keeps it from answering them.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use mptcp::wire::checksum::Sum;
+use mptcp::wire::{Ipv4View, Ipv6View, TCP_PROTOCOL};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, ipproto, recvfrom, sendto,
+    socket_with, sockopt,
+};
+
+use super::packet_filter;
+use crate::netlink::{AddressWatch, Connection};
+use crate::{LiveError, sys};
+
+/// Room for what arrives while the proxy is not scheduled.
+const RECEIVE_BUFFER_BYTES: usize = 1 << 25;
+/// As much as may wait in front of a device.
+const SEND_BUFFER_BYTES: usize = 1 << 22;
+const IPV6_HEADER_BYTES: usize = 40;
+/// From <linux/in6.h>: packets are written with their headers.
+const IPV6_HDRINCL: i32 = 36;
+
+/// By which routes packets leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Routes {
+    /// Those of the device that has the address, whatever others would be better: who opens wants to use each of them.
+    OfDevices,
+    /// Those that the machine would take for that address: who accepts answers by the way that leads back.
+    OfMachine,
+}
+
+/// One address of one interface.
+#[derive(Debug)]
+pub(super) struct Outlet {
+    /// Place of the interface among those that were asked for.
+    pub(super) interface: usize,
+    pub(super) address: IpAddr,
+    socket: OwnedFd,
+}
+
+impl Outlet {
+    fn open(interface: usize, device: Option<&str>, address: IpAddr) -> io::Result<Self> {
+        let (family, level, with_header) = match address {
+            IpAddr::V4(_) => (AddressFamily::INET, libc::IPPROTO_IP, libc::IP_HDRINCL),
+            IpAddr::V6(_) => (AddressFamily::INET6, libc::IPPROTO_IPV6, IPV6_HDRINCL),
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(family, SocketType::RAW, flags, Some(ipproto::TCP))?;
+        // Nothing before it is known what is ours.
+        sys::attach_filter(socket.as_fd(), &packet_filter::nothing())?;
+        sys::set_socket_option(socket.as_fd(), level, with_header, &1_i32.to_ne_bytes())?;
+        sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER_BYTES)?;
+        let bytes = (SEND_BUFFER_BYTES as i32).to_ne_bytes();
+        sys::set_socket_option(
+            socket.as_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_SNDBUFFORCE,
+            &bytes,
+        )?;
+        let name = device.unwrap_or_default().as_bytes();
+        sys::set_socket_option(
+            socket.as_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_BINDTODEVICE,
+            name,
+        )?;
+        bind(&socket, &SocketAddr::new(address, 0))?;
+        Ok(Self {
+            interface,
+            address,
+            socket,
+        })
+    }
+
+    /// Takes from now on only packets of TCP to those ports.
+    pub(super) fn take_only(&self, ports: &[packet_filter::Block]) -> io::Result<()> {
+        let filter = match self.address {
+            IpAddr::V4(_) => packet_filter::of_ipv4_packets(ports),
+            // A raw socket of IPv6 sees what is behind the header.
+            IpAddr::V6(_) => packet_filter::of_tcp_segments(ports),
+        };
+        sys::attach_filter(self.socket.as_fd(), &filter)
+    }
+
+    /// Sends a packet, header and all.
+    ///
+    /// # Errors
+    /// It cannot be sent now: there is no route, or no room.
+    pub(super) fn send(&self, packet: &[u8], destination: IpAddr) -> io::Result<()> {
+        let to = SocketAddr::new(destination, 0);
+        sendto(&self.socket, packet, SendFlags::DONTWAIT, &to)?;
+        Ok(())
+    }
+
+    /// Takes the next packet, header and all; its length. It may be larger than the MTU: the kernel puts segments together.
+    ///
+    /// # Errors
+    /// There is none, or the device is gone.
+    pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let behind = match self.address {
+            IpAddr::V4(_) => 0,
+            IpAddr::V6(_) => IPV6_HEADER_BYTES,
+        };
+        let (count, _, source) =
+            recvfrom(&self.socket, &mut buffer[behind..], RecvFlags::DONTWAIT)?;
+        let source = source.and_then(|source| SocketAddr::try_from(source).ok());
+        if let (IpAddr::V6(to), Some(SocketAddr::V6(from))) = (self.address, source) {
+            let header = &mut buffer[..IPV6_HEADER_BYTES];
+            header[..4].copy_from_slice(&[0x60, 0, 0, 0]);
+            header[4..6].copy_from_slice(&(count as u16).to_be_bytes());
+            header[6..8].copy_from_slice(&[TCP_PROTOCOL, 64]);
+            header[8..24].copy_from_slice(&from.ip().octets());
+            header[24..].copy_from_slice(&to.octets());
+        }
+        Ok(behind + count)
+    }
+}
+
+impl AsFd for Outlet {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// One outlet for each usable address of these interfaces, in their order; and the least of their MTUs in bytes.
+///
+/// # Errors
+/// There is no such interface, it has no address, or the rights are missing.
+pub(super) fn open(
+    interfaces: &[String],
+    routes: Routes,
+    watch: &AddressWatch,
+) -> Result<(Vec<Outlet>, u32), LiveError> {
+    let mut connection = Connection::open("proxy")?;
+    let mut outlets = Vec::new();
+    let mut least_mtu = u32::MAX;
+    for (place, name) in interfaces.iter().enumerate() {
+        let index = connection.index_of(name).map_err(|_| {
+            LiveError::Refused(format!(
+                "there is no interface {name:?} in this network namespace; `ip -br link` lists them"
+            ))
+        })?;
+        let addresses: Vec<_> = watch.addresses_of(index).filter(is_routed).collect();
+        if addresses.is_empty() {
+            return Err(LiveError::Refused(format!(
+                "interface {name:?} is down or has no address that other networks can answer to; `ip -br addr` shows it"
+            )));
+        }
+        for address in addresses {
+            let device = (routes == Routes::OfDevices).then_some(name.as_str());
+            let outlet = Outlet::open(place, device, address);
+            let doing = format!("opening a raw socket at {address} of {name}");
+            outlets.push(outlet.map_err(LiveError::while_(doing))?);
+        }
+        let asked = outlets.last().map(|outlet| outlet.as_fd());
+        let mtu = asked.map(|socket| sys::mtu_bytes(socket, name));
+        let doing = format!("asking for the MTU of {name}");
+        let mtu = mtu.transpose().map_err(LiveError::while_(doing))?;
+        least_mtu = least_mtu.min(mtu.unwrap_or(least_mtu));
+    }
+    Ok((outlets, least_mtu))
+}
+
+/// Addresses of one link alone are of no use for paths.
+fn is_routed(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => !address.is_loopback() && !address.is_link_local(),
+        IpAddr::V6(address) => !address.is_loopback() && !address.is_unicast_link_local(),
+    }
+}
+
+/// Writes the checksum that a device was to write: until then the field has the sum of the pseudo-header, as in packets that never
+/// were on a wire and in those that the kernel has put together.
+pub(super) fn complete_checksum(packet: &mut [u8]) {
+    const CHECKSUM: std::ops::Range<usize> = 16..18;
+    let Some((source, destination, header_len)) = ends(packet) else {
+        return;
+    };
+    let segment = &mut packet[header_len..];
+    let pseudo = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, segment.len());
+    let unfinished = (!pseudo.checksum()).to_be_bytes();
+    if segment.get(CHECKSUM) == Some(&unfinished) {
+        let mut sum = Sum::new();
+        sum.add_bytes(segment);
+        let checksum = sum.checksum();
+        segment[CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
+    }
+}
+
+/// Source and destination of a packet, and the bytes of its header.
+fn ends(packet: &[u8]) -> Option<(IpAddr, IpAddr, usize)> {
+    match packet.first()? >> 4 {
+        4 => {
+            let view = Ipv4View::new(packet).ok()?;
+            Some((
+                view.source().into(),
+                view.destination().into(),
+                view.header_len(),
+            ))
+        }
+        _ => {
+            let view = Ipv6View::new(packet).ok()?;
+            Some((
+                view.source().into(),
+                view.destination().into(),
+                IPV6_HEADER_BYTES,
+            ))
+        }
+    }
+}

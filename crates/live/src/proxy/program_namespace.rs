@@ -1,0 +1,118 @@
+//! The network of a program whose connections are proxied: a namespace with one TUN device, which everything but loopback leaves by.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use netlab::resolved::Layer;
+
+use crate::device::{DeviceKind, VIRTIO_HEADER_BYTES};
+use crate::netlink::{Connection, Destination, Link, NextHop, Route, add_address, family_of};
+use crate::{Device, LiveError, NetworkNamespace};
+
+const DEVICE: &str = "mptcp";
+/// The largest that IP has: fewer and larger segments, as on loopback.
+pub(super) const MTU_BYTES: u32 = 65_535;
+/// A program's connections are held back by our windows, not by this queue.
+const QUEUE_PACKETS: u32 = 10_000;
+/// Numbers of routing tables, from <linux/rtnetlink.h>.
+const MAIN_TABLE: u32 = 254;
+const LOCAL_TABLE: u32 = 255;
+
+/// The namespace and its device.
+#[derive(Debug)]
+pub(super) struct ProgramNamespace {
+    pub(super) namespace: NetworkNamespace,
+    device: Device,
+}
+
+impl ProgramNamespace {
+    /// Makes one in which the program has these addresses, the first of each family as its source. `nameservers` at loopback addresses
+    /// are reached by the device too.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn new(addresses: &[IpAddr], nameservers: &[Ipv4Addr]) -> Result<Self, LiveError> {
+        let namespace = NetworkNamespace::new()?;
+        let device = namespace.run(|| set_up(addresses, nameservers))?;
+        Ok(Self { namespace, device })
+    }
+
+    /// Takes the next packet that the program sends; where it lies in the buffer. `None` if there is none.
+    pub(super) fn receive<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+        let count = self.device.read(buffer).ok()?;
+        buffer.get(VIRTIO_HEADER_BYTES..count)
+    }
+
+    /// Gives the program a packet, which `fill` writes.
+    pub(super) fn send(&self, buffer: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
+        buffer.clear();
+        buffer.resize(VIRTIO_HEADER_BYTES, 0);
+        fill(buffer);
+        // What the device does not take is lost like on any other.
+        let _ = self.device.write(buffer);
+    }
+}
+
+impl AsFd for ProgramNamespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
+
+/// In the new namespace.
+fn set_up(addresses: &[IpAddr], nameservers: &[Ipv4Addr]) -> Result<Device, LiveError> {
+    let kind = DeviceKind::of_this_machine();
+    let device = Device::in_this_thread(kind, DEVICE, Layer::Three)?;
+    let mut connection = Connection::open("the program's network")?;
+    let loopback = connection.index_of("lo")?;
+    let index = connection.index_of(DEVICE)?;
+    let link = Link::new(index)
+        .mtu_bytes(MTU_BYTES)
+        .queue_packets(QUEUE_PACKETS);
+    let mut requests = vec![
+        Link::new(loopback).up(true).request(),
+        link.up(true).request(),
+    ];
+    for &address in addresses {
+        requests.push(add_address(
+            index,
+            address,
+            if address.is_ipv4() { 32 } else { 128 },
+        ));
+    }
+    let by_device = |destination, table, source| {
+        let next_hop = NextHop {
+            device: index,
+            gateway: None,
+        };
+        let route = Route {
+            destination,
+            table,
+            next_hop: Some(next_hop),
+            source: Some(source),
+            initial_window_segments: None,
+        };
+        route.request()
+    };
+    let first_v4 = addresses.iter().find(|address| address.is_ipv4());
+    let first_v6 = addresses.iter().find(|address| address.is_ipv6());
+    for &source in first_v4.into_iter().chain(first_v6) {
+        let everything = Destination::AnyElse(family_of(source));
+        requests.push(by_device(everything, MAIN_TABLE, source));
+    }
+    if let Some(&source) = first_v4 {
+        // More special than the route of loopback, which is in this table.
+        for &nameserver in nameservers {
+            let destination = Destination::Address(nameserver.into());
+            requests.push(by_device(destination, LOCAL_TABLE, source));
+        }
+    }
+    connection.commit(&requests)?;
+    // Else answers from loopback addresses are dropped.
+    std::fs::write(
+        format!("/proc/sys/net/ipv4/conf/{DEVICE}/route_localnet"),
+        "1",
+    )
+    .map_err(LiveError::while_("letting nameservers of loopback answer"))?;
+    Ok(device)
+}

@@ -1,0 +1,162 @@
+//! Bytes from one side to the other, both ways, until both streams have ended or one side breaks.
+//!
+//! What is taken from one side and not yet by the other is at most [`PIECE_BYTES`] for each way; beyond, the buffers of the sides fill,
+//! and their senders wait.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, IoSlice};
+
+use crate::traffic::ByteStream;
+
+/// As much as is carried at a time.
+const PIECE_BYTES: usize = 1 << 16;
+
+/// Whoever has connections of one kind.
+pub(super) trait Side {
+    /// Names one of them.
+    type Id: Copy + Ord;
+
+    /// Does something with one; nothing if it is no more.
+    fn with_stream<T>(
+        &mut self,
+        id: Self::Id,
+        action: impl FnOnce(&mut dyn ByteStream) -> T,
+    ) -> Option<T>;
+
+    /// Ends one at once: the other end sees a reset.
+    fn reset(&mut self, id: Self::Id);
+
+    /// Nobody reads or writes it any more; what was written still arrives.
+    fn release(&mut self, id: Self::Id);
+}
+
+/// One way of a connection.
+#[derive(Debug, Default)]
+struct Way {
+    /// Taken from one side, and not yet by the other.
+    carried: Vec<u8>,
+    has_ended: bool,
+}
+
+impl Way {
+    /// Carries what it can without waiting.
+    ///
+    /// # Errors
+    /// One of the two has broken.
+    fn carry<A: Side, B: Side>(
+        &mut self,
+        from: (&mut A, A::Id),
+        to: (&mut B, B::Id),
+        piece: &mut [u8],
+    ) -> io::Result<()> {
+        let ((source, source_id), (target, target_id)) = (from, to);
+        while !self.has_ended {
+            if !self.carried.is_empty() {
+                let taken = hand_over(target, target_id, &self.carried)?;
+                self.carried.drain(..taken);
+                if !self.carried.is_empty() {
+                    return Ok(());
+                }
+            }
+            let received = source.with_stream(source_id, |stream| stream.receive(piece));
+            match received.unwrap_or(Ok(0)) {
+                Ok(0) => {
+                    self.has_ended = true;
+                    let told = target.with_stream(target_id, |stream| stream.shut_down());
+                    told.unwrap_or(Ok(()))?;
+                }
+                Ok(count) => {
+                    let taken = hand_over(target, target_id, &piece[..count])?;
+                    self.carried.extend_from_slice(&piece[taken..count]);
+                }
+                Err(error) if is_later(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many of these bytes a connection takes now.
+fn hand_over<S: Side>(side: &mut S, id: S::Id, bytes: &[u8]) -> io::Result<usize> {
+    let gone = || Err(ErrorKind::BrokenPipe.into());
+    let sent = side.with_stream(id, |stream| stream.send(&[IoSlice::new(bytes)]));
+    match sent.unwrap_or_else(gone) {
+        Err(error) if is_later(&error) => Ok(0),
+        result => result,
+    }
+}
+
+fn is_later(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+struct Relay<L> {
+    local: L,
+    inward: Way,
+    outward: Way,
+}
+
+/// The connections of a network side `N`, each with one of a local side `L`.
+pub(super) struct Relays<N: Side, L: Side> {
+    relays: BTreeMap<N::Id, Relay<L::Id>>,
+    by_local: BTreeMap<L::Id, N::Id>,
+    piece: Vec<u8>,
+}
+
+impl<N: Side, L: Side> Relays<N, L> {
+    pub(super) fn new() -> Self {
+        Self {
+            relays: BTreeMap::new(),
+            by_local: BTreeMap::new(),
+            piece: vec![0; PIECE_BYTES],
+        }
+    }
+
+    /// From now on these two belong together.
+    pub(super) fn join(&mut self, network: N::Id, local: L::Id) {
+        let relay = Relay {
+            local,
+            inward: Way::default(),
+            outward: Way::default(),
+        };
+        self.relays.insert(network, relay);
+        self.by_local.insert(local, network);
+    }
+
+    /// Carries what a connection of the local side has news about.
+    pub(super) fn advance_local(&mut self, sides: (&mut N, &mut L), local: L::Id) {
+        if let Some(&network) = self.by_local.get(&local) {
+            self.advance(sides, network);
+        }
+    }
+
+    /// Carries what a connection of the network side has news about.
+    pub(super) fn advance(&mut self, (outer, inner): (&mut N, &mut L), network: N::Id) {
+        let Some(relay) = self.relays.get_mut(&network) else {
+            return;
+        };
+        let (local, piece) = (relay.local, &mut self.piece);
+        let carried = relay
+            .inward
+            .carry((&mut *outer, network), (&mut *inner, local), piece)
+            .and_then(|()| {
+                relay
+                    .outward
+                    .carry((&mut *inner, local), (&mut *outer, network), piece)
+            });
+        match carried {
+            Ok(()) if !(relay.inward.has_ended && relay.outward.has_ended) => return,
+            Ok(()) => {
+                outer.release(network);
+                inner.release(local);
+            }
+            Err(_) => {
+                outer.reset(network);
+                inner.reset(local);
+            }
+        }
+        self.relays.remove(&network);
+        self.by_local.remove(&local);
+    }
+}

@@ -1,0 +1,91 @@
+//! Connections of a gateway to servers: the kernel's TCP.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
+
+use super::relay::Side;
+use crate::traffic::ByteStream;
+
+/// Names a connection; it is never used again.
+pub(super) type ServerId = u64;
+
+/// All connections to servers.
+#[derive(Default)]
+pub(super) struct Servers {
+    sockets: BTreeMap<ServerId, OwnedFd>,
+    next_id: ServerId,
+}
+
+impl Servers {
+    /// Begins a connection. `watch` is told of its socket.
+    ///
+    /// # Errors
+    /// There is no way there.
+    pub(super) fn connect(
+        &mut self,
+        to: SocketAddr,
+        watch: impl FnOnce(ServerId, &OwnedFd) -> io::Result<()>,
+    ) -> io::Result<ServerId> {
+        let family = match to.ip() {
+            IpAddr::V4(_) => AddressFamily::INET,
+            IpAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+        // What a client wrote in pieces is sent in pieces.
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        match connect(&socket, &to) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        watch(id, &socket)?;
+        self.sockets.insert(id, socket);
+        Ok(id)
+    }
+
+    /// Why a connection that has news does not stand.
+    pub(super) fn failure(&self, id: ServerId) -> Option<io::Error> {
+        let socket = self.sockets.get(&id)?;
+        match sockopt::socket_error(socket) {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) | Err(error) => Some(error.into()),
+        }
+    }
+
+    /// Whether a connection stands.
+    pub(super) fn is_connected(&self, id: ServerId) -> bool {
+        let socket = self.sockets.get(&id);
+        socket.is_some_and(|socket| matches!(rustix::net::getpeername(socket), Ok(Some(_))))
+    }
+}
+
+impl Side for Servers {
+    type Id = ServerId;
+
+    fn with_stream<T>(
+        &mut self,
+        id: ServerId,
+        action: impl FnOnce(&mut dyn ByteStream) -> T,
+    ) -> Option<T> {
+        Some(action(self.sockets.get_mut(&id)?))
+    }
+
+    fn reset(&mut self, id: ServerId) {
+        if let Some(socket) = self.sockets.remove(&id) {
+            // Closing it then sends a reset (tcp(7)).
+            let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
+        }
+    }
+
+    fn release(&mut self, id: ServerId) {
+        self.sockets.remove(&id);
+    }
+}

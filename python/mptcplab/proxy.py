@@ -1,0 +1,107 @@
+"""TCP of any program over our stack: a command's connections as Multipath TCP, or a gateway for servers without."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from mptcplab import _core
+from mptcplab.errors import PrivilegeError, RunFailed, Unsupported, UsageError
+
+KERNEL = "kernel"
+#: How late a signal may be noticed.
+PATIENCE_S = 0.2
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Over which interfaces connections go, the one to begin with first, and by which of the engine's algorithms."""
+
+    interfaces: Sequence[str]
+    cc: str = "cubic"
+    scheduler: str = "kernel_default"
+    path_manager: str = "full_mesh"
+
+
+def run(command: Sequence[str], settings: Settings, *, to: str | None = None) -> dict[str, Any]:
+    """Run a command to its end, all of its connections to the gateway ``to`` (HOST:PORT) if there is one.
+
+    Gives ``connections``, ``without_mptcp``, ``refused``, ``interfaces`` (each with ``interface``, ``sent_bytes``,
+    ``received_bytes``, ``packets_not_sent``) and the ``exit_status`` of the command. An interrupt at the terminal is
+    for the command; SIGTERM ends both. Raises UsageError for what is asked wrongly, PrivilegeError without the rights,
+    RunFailed if the machine refuses.
+    """
+    proxy = _started(settings, command=list(command), to=to and _address(to))
+    with _on_signals({signal.SIGINT: lambda: None, signal.SIGTERM: proxy.stop}):
+        return _report(proxy)
+
+
+def serve(port: int, settings: Settings, *, ready: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """Be a gateway at a port until SIGINT or SIGTERM comes; ``ready`` is called when connections are taken.
+
+    Gives and raises as ``run``.
+    """
+    proxy = _started(settings, gateway_port=port)
+    with _on_signals({signal.SIGINT: proxy.stop, signal.SIGTERM: proxy.stop}):
+        ready()
+        return _report(proxy)
+
+
+def _started(settings: Settings, **work: Any) -> Any:
+    if not hasattr(_core, "Proxy"):
+        raise Unsupported(KERNEL, [("mptcplab proxy", "it needs Linux")])
+    return _translated(
+        lambda: _core.Proxy(
+            list(settings.interfaces),
+            cc=settings.cc,
+            scheduler=settings.scheduler,
+            path_manager=settings.path_manager,
+            **work,
+        )
+    )
+
+
+def _report(proxy: Any) -> dict[str, Any]:
+    while (report := _translated(lambda: proxy.wait(PATIENCE_S))) is None:
+        pass
+    done: dict[str, Any] = json.loads(report)
+    return done
+
+
+def _translated(action: Callable[[], Any]) -> Any:
+    try:
+        return action()
+    except PermissionError as error:
+        raise PrivilegeError(KERNEL, str(error)) from error
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    except RuntimeError as error:
+        raise RunFailed(str(error)) from error
+
+
+@contextmanager
+def _on_signals(actions: dict[signal.Signals, Callable[[], None]]) -> Iterator[None]:
+    before = {number: signal.signal(number, lambda *_, do=do: do()) for number, do in actions.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _address(gateway: str) -> str:
+    """ADDRESS:PORT of HOST:PORT, where an IPv6 address stands in brackets."""
+    host, colon, port = gateway.rpartition(":")
+    if not (colon and host and port.isdecimal() and 0 < int(port) < 2**16):
+        raise UsageError(f"no gateway is {gateway!r}; allowed: HOST:PORT, as in 192.0.2.1:5124 or [2001:db8::1]:5124")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise UsageError(f"gateway {gateway}: {error.strerror or error}") from error
+    family, _, _, _, (address, *_) = found[0]
+    return f"[{address}]:{port}" if family == socket.AF_INET6 else f"{address}:{port}"

@@ -1,0 +1,359 @@
+"""Programs over our stack by `mptcplab proxy`: between two network namespaces, against the kernel's servers and our own gateway."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import PROGRAM, Ended, environment, is_refused
+from traces import Traces, left_since
+
+pytestmark = pytest.mark.kernel
+
+TESTS = Path(__file__).parents[1]
+SERVER, CLIENT = TESTS / "byte_server.py", TESTS / "byte_client.py"
+RATE_MBIT = 20
+SIZE = 8_000_000
+#: What the kernel's MPTCP counts when something was not as it should be.
+TROUBLE = ["MPTcpExtDataCsumErr", "MPTcpExtMPFailRx", "MPTcpExtMPRstRx", "MPTcpExtMPFallbackTokenInit"]
+
+
+class TwoLinks:
+    """A client and a server, each a named namespace, with two links of the same rate between them."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.client, self.server = (f"proxy-{end}-{os.getpid()}" for end in ("client", "server"))
+        self.scratch = scratch
+        self.running: list[subprocess.Popen[str]] = []
+
+    def ip(self, *arguments: str) -> None:
+        subprocess.run(["ip", *arguments], check=True)
+
+    def set_up(self) -> None:
+        for name in (self.client, self.server):
+            self.ip("netns", "add", name)
+            self.ip("-n", name, "link", "set", "lo", "up")
+        for link in ("1", "2"):
+            near, far = f"eth{link}", f"eth{link}"
+            self.ip(
+                "link", "add", near, "netns", self.client, "type", "veth", "peer", "name", far, "netns", self.server
+            )
+            for end, name in enumerate((self.client, self.server), 1):
+                # No link-local addresses, which would come some time later.
+                self.ip("-n", name, "link", "set", near, "addrgenmode", "none")
+                self.ip("-n", name, "addr", "add", f"10.77.{link}.{end}/24", "dev", near)
+                self.ip("-n", name, "addr", "add", f"fd77:{link}::{end}/64", "dev", near, "nodad")
+                self.ip("-n", name, "link", "set", near, "up")
+                shape = f"tbf rate {RATE_MBIT}mbit burst 16kb latency 30ms".split()
+                subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", near, "root", *shape], check=True)
+        # As on any machine with two ways out: each address leaves by its own interface.
+        for family, remote, via, source in (
+            ("-4", "10.77.1.2", "10.77.2.2", "10.77.2.1"),
+            ("-6", "fd77:1::2", "fd77:2::2", "fd77:2::1"),
+        ):
+            self.ip("-n", self.client, family, "route", "add", remote, "via", via, "dev", "eth2", "table", "2")
+            self.ip("-n", self.client, family, "rule", "add", "from", source, "table", "2")
+        self.ip("-n", self.server, "addr", "add", "10.88.0.1/32", "dev", "lo")
+
+    def tear_down(self) -> None:
+        for process in self.running:
+            process.kill()
+            process.wait()
+        for name in (self.client, self.server):
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+    def start(self, at: str, *command: str | Path, ready: str | None = None) -> subprocess.Popen[str]:
+        """Start a program in a namespace; it is there when it has written a line with ``ready``."""
+        process = subprocess.Popen(
+            ["ip", "netns", "exec", at, *map(str, command)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+        self.running.append(process)
+        if ready:
+            assert process.stdout
+            assert ready in process.stdout.readline()
+        return process
+
+    def serve(self, port: int, protocol: str = "mptcp") -> None:
+        self.start(self.server, sys.executable, SERVER, str(port), protocol, ready="ready")
+
+    def proxy(self, *arguments: str | Path, at: str = "client", over: str = "eth1,eth2") -> Ended:
+        """`mptcplab proxy` to its end; the summary is in ``report``."""
+        place = self.client if at == "client" else self.server
+        command = [PROGRAM, "proxy", "--over", over, "--report", self.scratch / "report.json", *arguments]
+        ended = subprocess.run(
+            ["ip", "netns", "exec", place, *map(str, command)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+            cwd=self.scratch,
+            env=environment(),
+        )
+        return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+    def ask(self, *arguments: str, options: tuple[str, ...] = (), over: str = "eth1,eth2") -> dict[str, Any]:
+        """What a client of byte_client.py found behind a proxy."""
+        ended = self.proxy(*options, "--", sys.executable, CLIENT, *arguments, over=over)
+        assert ended.status == 0, ended
+        found: dict[str, Any] = ended.document
+        return found
+
+    @property
+    def report(self) -> dict[str, Any]:
+        done: dict[str, Any] = json.loads((self.scratch / "report.json").read_text())
+        return done
+
+    def carried(self, what: str) -> dict[str, int]:
+        """Bytes by interface."""
+        return {one["interface"]: one[what] for one in self.report["interfaces"]}
+
+    def counters(self) -> dict[str, int]:
+        """What the server's kernel has counted so far."""
+        command = ["ip", "netns", "exec", self.server, "nstat", "-asz", "--json"]
+        counted = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        counters: dict[str, int] = json.loads(counted)["kernel"]
+        return counters
+
+    def sockets(self) -> str:
+        """Sockets of all kinds in the client's own namespace."""
+        command = ["ip", "netns", "exec", self.client, "ss", "-HatunwO"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    def routing(self) -> str:
+        """Links, rules and routes of the client's own namespace."""
+        shown = []
+        for what in (("-br", "link"), ("-br", "addr"), ("rule",), ("-6", "rule"), ("route", "show", "table", "all")):
+            command = ["ip", "-n", self.client, *what]
+            shown.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return "".join(shown)
+
+    @contextmanager
+    def gateway(self, *options: str) -> Iterator[None]:
+        command = [PROGRAM, "proxy", "--over", "eth1,eth2", "--gateway", "5124", *options]
+        process = self.start(self.server, *command, ready="taking connections at port 5124")
+        yield
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+
+
+@pytest.fixture
+def two_links(tmp_path: Path) -> Iterator[TwoLinks]:
+    links = TwoLinks(tmp_path)
+    try:
+        links.set_up()
+        yield links
+    finally:
+        links.tear_down()
+
+
+@pytest.mark.parametrize(("action", "passed"), [("get", "received_bytes"), ("put", "sent_bytes")])
+@pytest.mark.parametrize("host", ["10.77.1.2", "fd77:1::2"])
+def test_a_transfer_arrives_byte_by_byte_over_both_links_at_once(
+    two_links: TwoLinks, action: str, passed: str, host: str
+) -> None:
+    two_links.serve(8000)
+    found = two_links.ask(action, host, "8000", str(SIZE), options=("--scheduler", "blest", "--cc", "olia"))
+    assert found["is_right"]
+    carried = two_links.carried(passed)
+    assert min(carried.values()) > SIZE / 5, carried
+    assert sum(carried.values()) >= SIZE
+    # One link alone takes longer.
+    assert found["seconds"] < SIZE * 8 / (RATE_MBIT * 1e6)
+    counters = two_links.counters()
+    assert (counters["MPTcpExtMPCapableSYNRX"], counters["MPTcpExtMPJoinSynRx"]) == (1, 1)
+    assert [name for name in TROUBLE if counters.get(name)] == []
+
+
+def test_a_server_without_mptcp_is_reached_by_tcp(two_links: TwoLinks) -> None:
+    two_links.serve(8000, "tcp")
+    assert two_links.ask("get", "10.77.1.2", "8000", "1000000")["is_right"]
+    assert (two_links.report["connections"], two_links.report["without_mptcp"]) == (1, 1)
+    assert two_links.carried("received_bytes")["eth2"] == 0
+
+
+def test_programs_that_know_nothing_of_it(two_links: TwoLinks) -> None:
+    (two_links.scratch / "file").write_bytes(os.urandom(1_000_000))
+    served = ["mptcpize", "run", sys.executable, "-m", "http.server", "8080", "--directory", two_links.scratch]
+    two_links.start(two_links.server, *served)
+    time.sleep(1)
+    ended = two_links.proxy(
+        "--", "curl", "-sSf", "--retry-connrefused", "--retry", "9", "-o", "copy", "http://10.77.1.2:8080/file"
+    )
+    assert ended.status == 0, ended
+    digests = {hashlib.sha256((two_links.scratch / name).read_bytes()).digest() for name in ("file", "copy")}
+    assert len(digests) == 1
+    # The exit status is the command's: 22 is curl's for a page that there is not.
+    assert two_links.proxy("--", "curl", "-sf", "http://10.77.1.2:8080/nothing").status == 22
+
+
+@pytest.mark.skipif(not shutil.which("iperf3"), reason="needs iperf3")
+def test_iperf3_fills_both_links(two_links: TwoLinks) -> None:
+    two_links.start(two_links.server, "mptcpize", "run", "iperf3", "-s", "--forceflush", ready="-----")
+    ended = two_links.proxy("--", "iperf3", "-c", "10.77.1.2", "-t", "4", "--json")
+    assert ended.status == 0, ended
+    assert ended.document["end"]["sum_received"]["bits_per_second"] > 1.3e6 * RATE_MBIT
+
+
+def test_a_long_session_of_small_questions(two_links: TwoLinks) -> None:
+    two_links.serve(8000)
+    assert two_links.ask("talk", "10.77.1.2", "8000", "2000")["is_right"]
+
+
+def test_a_thousand_connections_at_once(two_links: TwoLinks) -> None:
+    two_links.serve(8000)
+    assert two_links.ask("crowd", "10.77.1.2", "8000", "1000")["is_right"]
+    assert two_links.report["connections"] == 1000
+
+
+def test_what_fails_fails_as_without_a_proxy(two_links: TwoLinks) -> None:
+    two_links.serve(8000)
+    assert two_links.ask("refused", "10.77.1.2", "9")["said"] == "ConnectionRefusedError"
+    assert two_links.report["refused"] == 1
+    assert two_links.ask("reset", "10.77.1.2", "8000")["said"] == "ConnectionResetError"
+
+
+def test_names_are_asked_for_over_udp(two_links: TwoLinks) -> None:
+    answer = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('10.77.1.2', 53)); print('ready', flush=True)\n"
+    answer += "while True: d, a = s.recvfrom(999); s.sendto(d[::-1], a)"
+    two_links.start(two_links.server, sys.executable, "-c", answer, ready="ready")
+    ask = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.settimeout(5); s.connect(('10.77.1.2', 53))\n"
+    ask += "for n in range(3): s.send(b'%d-abc' % n); print(s.recv(999).decode())"
+    ended = two_links.proxy("--", sys.executable, "-c", ask)
+    assert (ended.status, ended.out.split()) == (0, ["cba-0", "cba-1", "cba-2"])
+
+
+def test_a_nameserver_at_a_loopback_address_is_reached(two_links: TwoLinks) -> None:
+    answer = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('127.0.0.53', 53)); print('ready', flush=True)\n"
+    answer += "while True: d, a = s.recvfrom(999); s.sendto(d[::-1], a)"
+    two_links.start(two_links.client, sys.executable, "-c", answer, ready="ready")
+    (two_links.scratch / "resolv.conf").write_text("nameserver 127.0.0.53\n")
+    ask = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.settimeout(5); s.connect(('127.0.0.53', 53))\n"
+    ask += "s.send(b'abc'); print(s.recv(999).decode())"
+    (two_links.scratch / "ask.py").write_text(ask)
+    proxy = f"{PROGRAM} proxy --over eth1 -- {sys.executable} ask.py"
+    run = ["unshare", "-m", "sh", "-c", f"mount --bind resolv.conf /etc/resolv.conf && exec {proxy}"]
+    in_client = ["ip", "netns", "exec", two_links.client, *run]
+    ended = subprocess.run(in_client, cwd=two_links.scratch, capture_output=True, text=True, check=False, timeout=30)
+    assert (ended.returncode, ended.stdout) == (0, "cba\n"), ended
+
+
+def test_a_transfer_survives_the_loss_of_its_first_link(two_links: TwoLinks) -> None:
+    two_links.serve(8000)
+    client = [
+        PROGRAM,
+        "proxy",
+        "--over",
+        "eth1,eth2",
+        "--",
+        sys.executable,
+        CLIENT,
+        "put",
+        "10.77.1.2",
+        "8000",
+        str(SIZE),
+    ]
+    process = two_links.start(two_links.client, *client)
+    time.sleep(2)
+    assert process.poll() is None
+    subprocess.run(["tc", "-n", two_links.client, "qdisc", "del", "dev", "eth1", "root"], check=True)
+    two_links.ip("-n", two_links.client, "link", "set", "eth1", "down")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert json.loads(out)["is_right"]
+
+
+def test_a_gateway_reaches_servers_without_mptcp_over_both_links(two_links: TwoLinks) -> None:
+    two_links.serve(8000, "tcp")
+    with two_links.gateway():
+        options = ("--to", "10.77.1.2:5124")
+        for action, passed in (("get", "received_bytes"), ("put", "sent_bytes")):
+            # The server's address is none of the links'.
+            found = two_links.ask(action, "10.88.0.1", "8000", str(SIZE), options=options)
+            assert found["is_right"]
+            assert found["seconds"] < SIZE * 8 / (RATE_MBIT * 1e6)
+            assert min(two_links.carried(passed).values()) > SIZE / 5
+            assert two_links.report["without_mptcp"] == 0
+        assert two_links.ask("talk", "10.88.0.1", "8000", "200", options=options)["is_right"]
+        assert two_links.ask("refused", "10.88.0.1", "9", options=options)["said"] == "ConnectionRefusedError"
+        assert two_links.ask("refused", "10.99.0.1", "9", options=options)["said"] == "ConnectionRefusedError"
+        assert two_links.ask("reset", "10.88.0.1", "8000", options=options)["said"] == "ConnectionResetError"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_who_is_killed_leaves_nothing(two_links: TwoLinks, number: signal.Signals) -> None:
+    two_links.serve(8000)
+    routing, sockets, before = two_links.routing(), two_links.sockets(), Traces.now()
+    command = [
+        PROGRAM,
+        "proxy",
+        "--over",
+        "eth1,eth2",
+        "--",
+        "sh",
+        "-c",
+        f"{sys.executable} {CLIENT} put 10.77.1.2 8000 999999999 & sleep 99",
+    ]
+    process = two_links.start(two_links.client, *command)
+    deadline = time.monotonic() + 20
+    while two_links.sockets().count("LISTEN") < 64 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(0.5)
+    # The machine's own network has nothing but sockets.
+    assert two_links.routing() == routing
+    process.send_signal(number)
+    process.communicate(timeout=10)
+    assert left_since(before) == {}
+    assert (two_links.routing(), two_links.sockets()) == (routing, sockets)
+
+
+def test_what_the_command_has_written_arrives_though_it_has_ended(two_links: TwoLinks) -> None:
+    listen = "import socket; s = socket.create_server(('', 8000)); print('ready', flush=True)\n"
+    listen += "c, _ = s.accept(); n = 0\nwhile d := c.recv(1 << 16): n += len(d)\nprint(n, flush=True)"
+    process = two_links.start(two_links.server, sys.executable, "-c", listen, ready="ready")
+    write = "import socket; s = socket.create_connection(('10.77.1.2', 8000)); s.sendall(bytes(3_000_000))"
+    assert two_links.proxy("--", sys.executable, "-c", write).status == 0
+    assert process.communicate(timeout=10)[0] == "3000000\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--over", "eth9", "--", "true"], ["eth9", "no interface"]),
+        (["--over", "lo", "--", "true"], ["lo", "no address"]),
+        (["--over", "eth1,eth1", "--", "true"], ["each once"]),
+        (["--over", "eth1"], ["COMMAND", "--gateway"]),
+        (["--over", "eth1", "--gateway", "5124", "--", "true"], ["COMMAND", "--gateway"]),
+        (["--over", "eth1", "--to", "nowhere", "--", "true"], ["nowhere", "HOST:PORT"]),
+        (["--over", "eth1", "--cc", "vegas9", "--", "true"], ["congestion control", "vegas9", "olia"]),
+        (["--over", "eth1", "--scheduler", "best", "--", "true"], ["scheduler", "best", "blest"]),
+        (["--over", "eth1", "--path-manager", "binder", "--", "true"], ["path manager", "binder", "full_mesh"]),
+        (["--over", "eth1", "--", "no-such-program"], ["no-such-program"]),
+    ],
+)
+def test_what_makes_no_sense_is_refused(two_links: TwoLinks, arguments: list[str], words: list[str]) -> None:
+    before = two_links.sockets()
+    command = ["ip", "netns", "exec", two_links.client, str(PROGRAM), "proxy", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30, env=environment())
+    assert is_refused(Ended(ended.returncode, ended.stdout, ended.stderr), 2, *words)
+    assert two_links.sockets() == before
+
+
+def test_without_rights_it_says_what_helps() -> None:
+    command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", str(PROGRAM), "proxy", "--over", "lo", "--", "true"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30, env=environment())
+    assert is_refused(Ended(ended.returncode, ended.stdout, ended.stderr), 3, "sudo mptcplab proxy")
