@@ -5,7 +5,7 @@ RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Ca
 PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel
 
 .DEFAULT_GOAL := help
-.PHONY: help build bpf demo packetdrill test kernel-test check vectors format bench soak fuzz schema clean
+.PHONY: help build bpf demo packetdrill test kernel-test test-kernels check vectors format bench soak fuzz schema clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ soak: build  ## the long matrices
 	PROPTEST_CASES=20000 cargo test --quiet --workspace --release
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n logical -m 'not kernel'
 	[ "$$(id -u)" != 0 ] || $(BIN)/pytest -m kernel
+
+test-kernels:  ## the kernel's coupled controls under Debian's kernels in QEMU, SERIES='6.12 7.3' for some
+	scripts/test-kernels $(SERIES)
 
 packetdrill:  ## the engine as a shared object for packetdrill --so_filename; prints its path
 	@cargo build --quiet --release --package packetdrill
