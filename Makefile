@@ -1,7 +1,7 @@
 # mptcplab: `make build` leaves .venv/bin/mptcplab, `make demo` shows what it does, `make test` is what CI runs.
 VENV    := .venv
 BIN     := $(VENV)/bin
-RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
+RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock $(wildcard bpf/objects/*.o)
 PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel
 
 .DEFAULT_GOAL := help

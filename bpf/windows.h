@@ -77,6 +77,20 @@ INLINE u32 least_ssthresh(u64 paths)
 }
 
 /*
+ * When a loss is told of, the kernel has asked `ssthresh`. Under load it once took another number for the answer, of
+ * the size of an address, and the window went after it (docs/kernel-congestion-control.md). What is left of a window is
+ * not larger than it was.
+ */
+INLINE void bound_ssthresh(struct sock *sk, u8 new_state)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 before = at_least(tp->prior_cwnd, 2);
+
+	if (new_state >= TCP_CA_CWR && tp->snd_ssthresh > before)
+		tp->snd_ssthresh = at_least(before / 2, 2);
+}
+
+/*
  * Growth by what `gain_of` says, with the file's `struct state`, in which `growth` is: slow start is the kernel's, and
  * plain TCP is Reno.
  */
@@ -96,6 +110,12 @@ INLINE u32 least_ssthresh(u64 paths)
 		if (needs_gain(sk, &state->growth, acked))                                                           \
 			state->growth.gain = gain_of(sk, state);                                                     \
 		grow(sk, &state->growth, acked);                                                                     \
+	}                                                                                                            \
+                                                                                                                     \
+	SEC("struct_ops")                                                                                            \
+	void BPF_PROG(set_state, struct sock *sk, u8 new_state)                                                      \
+	{                                                                                                            \
+		bound_ssthresh(sk, new_state);                                                                       \
 	}
 
 /* The two hooks that a control must have and may leave to Reno. */
@@ -121,6 +141,7 @@ INLINE u32 least_ssthresh(u64 paths)
 		.ssthresh = (void *)ssthresh,                                                                        \
 		.cong_avoid = (void *)cong_avoid,                                                                    \
 		.undo_cwnd = (void *)undo_cwnd,                                                                      \
+		.set_state = (void *)set_state,                                                                      \
 		.flags = TCP_CONG_NON_RESTRICTED,                                                                    \
 		.name = its_name,                                                                                    \
 		##__VA_ARGS__                                                                                        \

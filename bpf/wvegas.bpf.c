@@ -56,6 +56,7 @@ void BPF_PROG(set_state, struct sock *sk, u8 new_state)
 {
 	struct state *state = STATE(state, sk);
 
+	bound_ssthresh(sk, new_state);
 	if (new_state >= TCP_CA_CWR)
 		state->is_paused = 1;
 	else if (new_state == TCP_CA_Open && state->is_paused)
@@ -173,5 +174,5 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 
 RENO_SSTHRESH
 RENO_UNDO_CWND
-CONTROL("wvegas", .init = (void *)init, .pkts_acked = (void *)pkts_acked, .set_state = (void *)set_state,
+CONTROL("wvegas", .init = (void *)init, .pkts_acked = (void *)pkts_acked,
 	.cwnd_event = (void *)cwnd_event);

@@ -30,9 +30,9 @@ def agreement(bundles: Sequence[Bundle], band: float) -> Json | None:
 
     ``band``: by which part the ratio of two means may be off 1, and the difference of two shares off 0. Keys:
     ``reference band metrics shares``. Of both lists an entry has ``experiment flow backend n reference_n mean
-    reference_mean ci90 self_ci90 verdict provisional why``; ``metrics`` also ``metric ratio``, those of
-    subflows ``link``; ``shares`` also ``link difference``. ``self_ci90`` is that of every other run of the reference against the rest of them. Verdicts:
-    ``equivalent``, ``different`` (the interval is outside the band) or ``undecided``.
+    reference_mean ci90 self_ci90 verdict provisional why``; ``metrics`` also ``metric ratio``, and of subflows
+    ``link``; ``shares`` also ``link difference``. ``self_ci90`` is that of every other run of the reference against the
+    rest of them. Verdicts: ``equivalent``, ``different`` (the interval is outside the band) or ``undecided``.
     """
     done = [bundle for bundle in bundles if bundle.status == "done"]
     backends = list(dict.fromkeys(bundle.record["backend"] for bundle in done))
