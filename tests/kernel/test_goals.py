@@ -16,8 +16,8 @@ pytestmark = pytest.mark.kernel
 COUPLED = ["lia", "olia", "balia", "wvegas"]
 LOSS_BASED = ["lia", "olia", "balia"]
 HERE = Path(__file__).parent
-#: Once for every day, more for the soak.
-FEW = [("lia", 1)]
+#: For every day, and for the soak.
+FEW = [("lia", 2)]
 MANY = 10
 TCP = "{from: client, to: server, transport: tcp, cc: reno, primary: %s}"
 MOST_ATTEMPTS = 3
