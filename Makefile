@@ -49,6 +49,7 @@ check: build  ## format, lints and the fast tests
 test: check vectors kernel-test  ## everything but the soak: what CI runs
 	PROPTEST_CASES=10000 cargo test --quiet --package mptcp --test connection random_worlds
 	PROPTEST_CASES=10000 cargo test --quiet --package netlab --test sim random_faults
+	cargo run --quiet --package mptcp --example metered
 	$(BIN)/pytest -n logical -m 'slow and not kernel and not soak'
 
 vectors: build  ## the test vectors, those of the file MPTCPLAB_VECTORS or of tests/vectors.json
@@ -71,6 +72,7 @@ soak: build  ## the long matrices
 	PROPTEST_CASES=1000000 cargo test --quiet --package netlab --release --test sim random_faults
 	PROPTEST_CASES=20000 cargo test --quiet --workspace --release
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n logical -m 'not kernel'
+	[ "$$(id -u)" != 0 ] || MPTCP_MATRIX=full cargo test --quiet --package mptcp --release --test kernel -- --ignored --nocapture understand
 	[ "$$(id -u)" != 0 ] || $(BIN)/pytest -m kernel
 
 test-kernels:  ## the kernel's coupled controls under Debian's kernels in QEMU, SERIES='6.12 7.3' for some

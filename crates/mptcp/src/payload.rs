@@ -139,6 +139,15 @@ impl Payload {
         }
     }
 
+    /// Takes in what follows, by copying both where it cannot be done without: many small pieces hold far more memory than bytes.
+    pub(crate) fn unite(&mut self, next: &Self) {
+        if !self.extend_in_place(next) {
+            let mut bytes = self.to_vec();
+            next.append_to(&mut bytes);
+            *self = Self::literal(bytes);
+        }
+    }
+
     /// Appends the bytes of `other`; neighbours become one piece where they can.
     pub fn append(&mut self, other: Self) {
         match other.0 {

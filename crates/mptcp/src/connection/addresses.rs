@@ -271,7 +271,7 @@ impl Connection {
             truncated_hmac: None,
             ..*signalled
         };
-        self.paths[which].signal(MptcpOption::AddAddress(Box::new(echo)));
+        self.paths[which].answer(MptcpOption::AddAddress(Box::new(echo)));
         self.manage(now, &pm::Event::Announced { id, address, port });
     }
 

@@ -1,16 +1,14 @@
 //! What segments of the peer do to a connection.
 
-use super::keys::{self, Nonces};
 use super::mappings::{Mapped, MappedChecksum, MappingError, ReceivedMapping};
-use super::path::{InfiniteMapping, Join};
-use super::{Connection, Event, Fallback, Mode, join_of};
+use super::path::Join;
+use super::{Connection, Event, Mode};
 use crate::payload::Payload;
-use crate::pm::{self, Role};
+use crate::pm::Role;
 use crate::subflow::{Arrival, CloseReason};
 use crate::time::Nanos;
 use crate::wire::{
-    Capable, DataNumber, Dss, Flags, InitialMapping, Join as JoinOption, Mapping, MptcpOption,
-    Packet, ResetReason, Segment,
+    Capable, DataNumber, Dss, InitialMapping, Mapping, MptcpOption, Packet, ResetReason, Segment,
 };
 
 impl Connection {
@@ -80,262 +78,6 @@ impl Connection {
         self.tell_finish();
     }
 
-    /// The version and the flags of a SYN that asks for Multipath TCP. What is not understood gets plain TCP.
-    pub(super) fn take_syn(&mut self, syn: &Segment) {
-        let asked = capable_of(syn).and_then(|capable| match capable {
-            Capable::Syn { version, flags } if version >= 1 => Some(flags),
-            _ => None,
-        });
-        match asked.filter(|flags| is_understood(*flags)) {
-            Some(flags) if self.config.is_multipath => self.take_capable_flags(flags),
-            _ => self.session.mode = Mode::Plain,
-        }
-    }
-
-    /// If either side requires checksums, both use them (RFC 8684, section 3.1).
-    fn take_capable_flags(&mut self, flags: u8) {
-        self.session.uses_checksums |= flags & Capable::CHECKSUM_REQUIRED != 0;
-        self.session.may_join_initial &= flags & Capable::NO_JOIN_TO_INITIAL == 0;
-    }
-
-    fn shake_hands(&mut self, now: Nanos, which: usize, segment: &Segment, arrival: Arrival) {
-        match (self.paths[which].signals.join, self.session.role) {
-            (Join::Initial, Role::Opener) if arrival.established => self.agree_as_opener(segment),
-            (Join::Initial, Role::Acceptor) => self.agree_as_acceptor(now, segment, arrival),
-            (Join::Opening { nonces, .. }, _) if arrival.established => {
-                self.check_join_syn_ack(now, which, segment, nonces);
-            }
-            (Join::Confirming { .. }, _) if !segment.flags.contains(Flags::SYN) => {
-                self.finish_join(now, which);
-            }
-            (Join::Accepting { nonces, .. }, _) if arrival.established => {
-                self.check_join_ack(now, which, segment, nonces);
-            }
-            // The fourth packet was lost, as the third is repeated.
-            (Join::Done, _) if matches!(join_of(segment), Some(JoinOption::Ack { .. })) => {
-                self.paths[which].subflow.send_ack();
-            }
-            _ => {}
-        }
-    }
-
-    fn agree_as_opener(&mut self, segment: &Segment) {
-        let agreed = match capable_of(segment) {
-            Some(Capable::SynAck {
-                version: 1,
-                flags,
-                sender_key,
-            }) if self.session.mode == Mode::Negotiating && is_understood(flags) => {
-                Some((flags, sender_key))
-            }
-            _ => None,
-        };
-        match agreed {
-            Some((flags, key)) => {
-                self.take_capable_flags(flags);
-                self.session.set_remote_key(key);
-                self.session.mode = Mode::Multipath;
-                self.reserve_options();
-            }
-            None => self.start_plain(),
-        }
-        let mode = self.session.mode;
-        self.events.push_back(Event::Connected { mode });
-    }
-
-    fn agree_as_acceptor(&mut self, now: Nanos, segment: &Segment, arrival: Arrival) {
-        match self.session.mode {
-            Mode::Plain if arrival.established => self.start_plain(),
-            Mode::Negotiating if self.paths[0].established_at.is_some() => self.learn_key(segment),
-            _ => return,
-        }
-        let mode = self.session.mode;
-        if mode != Mode::Negotiating {
-            self.events.push_back(Event::Connected { mode });
-        }
-        if mode == Mode::Multipath {
-            self.established_at = Some(now);
-            self.start_subflows_if_due(now);
-        }
-    }
-
-    /// The keys come with the third packet, or with the first data if that was lost.
-    fn learn_key(&mut self, segment: &Segment) {
-        match capable_of(segment) {
-            Some(Capable::Ack { version, flags, .. }) if version != 1 || !is_understood(flags) => {
-                self.start_plain();
-            }
-            // Whoever did not hear our SYN/ACK does not know our key.
-            Some(Capable::Ack { receiver_key, .. }) if receiver_key != self.session.local_key() => {
-                self.paths[0].reset(ResetReason::MPTCP_ERROR);
-            }
-            Some(Capable::Ack { sender_key, .. }) => {
-                self.session.set_remote_key(sender_key);
-                self.session.mode = Mode::Multipath;
-                self.session.is_fully_established = true;
-                self.reserve_options();
-            }
-            _ if segment.options.mptcp.is_empty() => self.start_plain(),
-            _ => {}
-        }
-    }
-
-    fn check_join_syn_ack(&mut self, now: Nanos, which: usize, segment: &Segment, nonces: Nonces) {
-        let Some(keys) = self.session.keys() else {
-            return;
-        };
-        let path = &mut self.paths[which];
-        if let Some(JoinOption::SynAck {
-            backup,
-            address_id,
-            truncated_hmac,
-            nonce,
-        }) = join_of(segment)
-        {
-            let nonces = Nonces {
-                remote: nonce,
-                ..nonces
-            };
-            if keys::first_64_bits(&keys.peer_join_hmac(nonces)) == truncated_hmac {
-                let wait = path.subflow.rto();
-                path.signals.join = Join::Confirming {
-                    nonces,
-                    repeat_at: now + wait,
-                    wait,
-                };
-                path.is_backup_remote = backup;
-                path.remote_id = address_id;
-                return;
-            }
-        }
-        self.counters.refused_joins += 1;
-        path.reset(ResetReason::MPTCP_ERROR);
-    }
-
-    fn check_join_ack(&mut self, now: Nanos, which: usize, segment: &Segment, nonces: Nonces) {
-        let Some(keys) = self.session.keys() else {
-            return;
-        };
-        let expected = keys::first_160_bits(&keys.peer_join_hmac(nonces));
-        match join_of(segment) {
-            Some(JoinOption::Ack { hmac }) if hmac == expected => {
-                // The fourth packet: only with it may the opener send (RFC 8684, section 3.2).
-                self.paths[which].subflow.send_ack();
-                self.finish_join(now, which);
-            }
-            _ => {
-                self.counters.refused_joins += 1;
-                self.paths[which].reset(ResetReason::MPTCP_ERROR);
-            }
-        }
-    }
-
-    fn finish_join(&mut self, now: Nanos, which: usize) {
-        let path = &mut self.paths[which];
-        path.signals.join = Join::Done;
-        self.abandoned_at = None;
-        let event = pm::Event::SubflowEstablished {
-            subflow: path.four,
-            local_id: path.local_id,
-            remote_id: path.remote_id,
-        };
-        self.events.push_back(Event::SubflowEstablished {
-            id: path.id,
-            four: path.four,
-        });
-        path.signals.says_fin = true;
-        self.manage(now, &event);
-    }
-
-    /// Plain TCP from the first byte on.
-    fn start_plain(&mut self) {
-        self.session.mode = Mode::Plain;
-        self.map_infinitely();
-        self.reserve_options();
-    }
-
-    fn map_infinitely(&mut self) {
-        // What waited for the rest of its mapping, to be summed, comes before.
-        let payload = self.paths[0].mappings.take_held();
-        self.insert_plain(self.receive.next(), payload);
-        self.paths[0].mappings.map_infinitely(self.receive.next());
-    }
-
-    /// Plain TCP has no holes: there is one subflow, and what goes either way on it is next (RFC 8684, section 3.7).
-    fn may_fall_back(&self, which: usize) -> bool {
-        let is_contiguous = self.receive.out_of_order_bytes() == 0 && self.sends_in_order(which);
-        self.config.fallback == Fallback::Rfc && self.paths.len() == 1 && is_contiguous
-    }
-
-    /// Whether all that was assigned and did not arrive is on that subflow in order.
-    fn sends_in_order(&self, which: usize) -> bool {
-        let subflow = &self.paths[which].subflow;
-        let mut next = None;
-        for range in subflow.unacked().chain(subflow.queued()) {
-            if next.is_some_and(|next| next != range.start) {
-                return false;
-            }
-            next = Some(range.start + range.len);
-        }
-        self.reinjections.front().is_none() && next.is_none_or(|next| next == self.send.assigned())
-    }
-
-    /// A peer, or a middlebox, that leaves the options out at the start gets plain TCP (RFC 8684, section 3.7).
-    fn fall_back_if_options_are_missing(
-        &mut self,
-        which: usize,
-        segment: &Segment,
-        arrival: Arrival,
-    ) {
-        let is_initial = self.paths[which].signals.join == Join::Initial;
-        let may = self.session.mode == Mode::Multipath && !self.session.has_seen_dss && is_initial;
-        let says_nothing = segment.options.mptcp.is_empty();
-        let is_proof = !segment.payload.is_empty() || arrival.acked;
-        if may
-            && says_nothing
-            && is_proof
-            && self.paths.len() == 1
-            && !segment.flags.contains(Flags::SYN)
-        {
-            // The peer may have seen our mappings, and has to learn that there are no more.
-            let from = self.send.assigned();
-            self.owe_infinite_mapping(which, from);
-            self.fall_back();
-        }
-    }
-
-    /// A joined subflow whose first data are acknowledged without a DATA_ACK does not bring options through (RFC 8684, section
-    /// 3.7).
-    fn reset_if_data_acks_are_missing(
-        &mut self,
-        which: usize,
-        segment: &Segment,
-        arrival: Arrival,
-    ) {
-        let path = &mut self.paths[which];
-        path.has_data_ack = path.has_data_ack || segment.options.mptcp.iter().any(has_data_ack);
-        let is_joined = path.signals.join == Join::Done;
-        let has_data_acked = arrival.acked && path.subflow.counters().acked_bytes > 0;
-        if is_joined && has_data_acked && !path.has_data_ack {
-            path.reset(ResetReason::MIDDLEBOX);
-        }
-    }
-
-    /// The next new data say that everything from a byte on, perhaps one that was sent before, is plain TCP.
-    fn owe_infinite_mapping(&mut self, which: usize, back_to: u64) {
-        self.paths[which].signals.infinite = Some(Box::new(InfiniteMapping {
-            said_at: self.send.assigned(),
-            back_to,
-        }));
-        self.session.owes_infinite_mapping = true;
-    }
-
-    fn fall_back(&mut self) {
-        self.start_plain();
-        self.reinjections.clear();
-        self.events.push_back(Event::FellBack);
-    }
-
     /// New sizes of options for all paths.
     pub(super) fn reserve_options(&mut self) {
         let bytes = self.session.reserved_bytes();
@@ -375,15 +117,6 @@ impl Connection {
         }
         if let Some(mapping) = mapping {
             self.take_mapping(which, &mapping, dss.data_fin());
-        }
-    }
-
-    /// The peer has answered with what only who knows the keys can say (RFC 8684, section 3.1).
-    pub(super) fn note_fully_established(&mut self, now: Nanos) {
-        if !self.session.is_fully_established {
-            self.session.is_fully_established = true;
-            self.established_at = Some(now);
-            self.start_subflows_if_due(now);
         }
     }
 
@@ -501,50 +234,6 @@ impl Connection {
         }
     }
 
-    /// From here on the peer speaks plain TCP, which it may only with one subflow (RFC 8684, section 3.7).
-    fn take_infinite_mapping(&mut self, which: usize) {
-        if self.may_fall_back(which) {
-            self.fall_back();
-        } else {
-            self.paths[which].reset(ResetReason::MPTCP_ERROR);
-        }
-    }
-
-    /// What we sent did not arrive as it was. MP_FAIL goes back, and both sides go on as plain TCP, the data that are not known
-    /// to have arrived among it (RFC 8684, section 3.7).
-    fn take_fail(&mut self, which: usize) {
-        if !self.may_fall_back(which) {
-            self.paths[which].reset(ResetReason::MIDDLEBOX);
-            return;
-        }
-        self.owe_infinite_mapping(which, self.send.acked());
-        self.fall_back();
-        self.session.answers_fail = true;
-        self.answer_fail(which);
-    }
-
-    fn answer_fail(&mut self, which: usize) {
-        let path = &mut self.paths[which];
-        path.signals.failed_from = self.session.remote_data_seq(self.receive.next());
-        path.subflow.send_ack();
-    }
-
-    /// After a fallback for a wrong checksum nothing more is said than MP_FAIL: by who found it until there is an answer, and by
-    /// the other in answer.
-    fn take_farewell(&mut self, which: usize, segment: &Segment) {
-        for option in &segment.options.mptcp {
-            let is_fail = matches!(option, MptcpOption::Fail { .. });
-            match option {
-                _ if is_fail && self.session.answers_fail => self.answer_fail(which),
-                MptcpOption::Fail { .. } => self.paths[which].signals.failed_from = None,
-                MptcpOption::Dss(dss) if dss.mapping().is_some_and(|mapping| mapping.len == 0) => {
-                    self.paths[which].signals.failed_from = None;
-                }
-                _ => {}
-            }
-        }
-    }
-
     /// Brings what arrived on a path to its place in the stream.
     fn read_path(&mut self, now: Nanos, which: usize) {
         if self.session.mode == Mode::Negotiating {
@@ -600,7 +289,7 @@ impl Connection {
         }
     }
 
-    fn insert_plain(&mut self, offset: u64, payload: Payload) {
+    pub(super) fn insert_plain(&mut self, offset: u64, payload: Payload) {
         self.insert(Mapped {
             offset,
             payload,
@@ -616,26 +305,6 @@ impl Connection {
         if mapped.ends_stream {
             self.session.fins.end_remote(end);
         }
-    }
-
-    /// Resets the path, or goes on as plain TCP after a wrong checksum: that is for the only path, as long as nothing is missing
-    /// before the mapping (RFC 8684, section 3.7).
-    fn outlives(&mut self, which: usize, error: MappingError) -> bool {
-        let MappingError::Checksum { offset, payload } = error else {
-            self.paths[which].reset(ResetReason::MIDDLEBOX);
-            return false;
-        };
-        self.counters.failed_checksums += 1;
-        self.paths[which].signals.failed_from = self.session.remote_data_seq(offset);
-        if !self.may_fall_back(which) || offset != self.receive.next() {
-            self.paths[which].reset(ResetReason::MIDDLEBOX);
-            return false;
-        }
-        self.insert_plain(offset, payload);
-        self.owe_infinite_mapping(which, self.send.acked());
-        self.fall_back();
-        self.paths[which].subflow.send_ack();
-        true
     }
 
     fn tell_finish(&mut self) {
@@ -685,24 +354,4 @@ impl Connection {
             .max(acked + u64::from(subflow.send_window_bytes()));
         self.acknowledge_data(now, acked);
     }
-}
-
-/// MP_CAPABLE is ignored with flag B set, and unless its flags name the one algorithm there is (RFC 8684, section 3.1).
-fn is_understood(flags: u8) -> bool {
-    flags & Capable::EXTENSIBILITY == 0 && flags & Capable::HMAC_SHA256 != 0
-}
-
-fn has_data_ack(option: &MptcpOption) -> bool {
-    matches!(option, MptcpOption::Dss(dss) if dss.data_ack().is_some())
-}
-
-fn capable_of(segment: &Segment) -> Option<Capable> {
-    segment
-        .options
-        .mptcp
-        .iter()
-        .find_map(|option| match option {
-            MptcpOption::Capable(capable) => Some(*capable),
-            _ => None,
-        })
 }

@@ -20,6 +20,9 @@ const LONGEST_JOIN_WAIT: Nanos = 60 * SECOND;
 /// 3).
 const MAX_SIGNALS_IN_A_ROW: u32 = 2;
 
+/// Options that wait for their acknowledgment, beyond which echoes are left out.
+const MAX_WAITING_ANSWERS: usize = 16;
+
 /// How far the handshake of MP_JOIN is (RFC 8684, section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Join {
@@ -233,6 +236,13 @@ impl Path {
     pub(super) fn signal(&mut self, option: MptcpOption) {
         self.signals.pending.push_back(option);
         self.ask_for_signal();
+    }
+
+    /// The same of an answer that is asked for again if it does not come: a storm of questions does not fill the memory.
+    pub(super) fn answer(&mut self, option: MptcpOption) {
+        if self.signals.pending.len() < MAX_WAITING_ANSWERS {
+            self.signal(option);
+        }
     }
 
     fn ask_for_signal(&mut self) {

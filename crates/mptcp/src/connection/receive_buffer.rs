@@ -8,6 +8,14 @@ use crate::payload::Payload;
 use crate::queue;
 use crate::time::Nanos;
 
+/// Pieces beyond holes that are kept in any case, and one more for so many bytes of window: tiny pieces cannot take much more
+/// memory than full segments.
+const MIN_PIECES: u64 = 256;
+const WINDOW_BYTES_PER_PIECE: u64 = 256;
+
+/// Pieces that nobody has read yet become one as long as it is no longer.
+const SMALL_BYTES: u32 = 1024;
+
 /// Bytes of the peer's stream, numbered from 0.
 #[derive(Debug)]
 pub(super) struct ReceiveBuffer {
@@ -32,7 +40,7 @@ pub(super) struct Inserted {
     pub(super) new_bytes: u64,
     /// Bytes that had arrived before, on this subflow or another.
     pub(super) duplicate_bytes: u64,
-    /// Bytes beyond what the peer was allowed to send; they are not kept.
+    /// Bytes beyond what the peer was allowed to send, or in more pieces than are kept: they have to come again.
     pub(super) refused_bytes: u64,
 }
 
@@ -119,6 +127,10 @@ impl ReceiveBuffer {
         };
         let mut at = start;
         while let Some((from, to)) = self.next_gap(at, end) {
+            if from > self.next && !self.has_room_for_a_piece() {
+                inserted.refused_bytes += end - from;
+                break;
+            }
             let part = payload.slice((from - offset) as u32..(to - offset) as u32);
             self.fill(from, part);
             inserted.new_bytes += to - from;
@@ -127,6 +139,11 @@ impl ReceiveBuffer {
         inserted.duplicate_bytes = total - inserted.refused_bytes - inserted.new_bytes;
         self.put_in_order();
         inserted
+    }
+
+    fn has_room_for_a_piece(&self) -> bool {
+        let most = MIN_PIECES + (self.edge - self.next) / WINDOW_BYTES_PER_PIECE;
+        (self.out_of_order.len() as u64) < most
     }
 
     /// Whether so many bytes are what is missing, with nothing behind them and all of them allowed: then there is nothing to be
@@ -167,7 +184,10 @@ impl ReceiveBuffer {
         let len = u64::from(payload.len());
         self.next += len;
         self.ready_bytes += len;
-        queue::push(&mut self.ready, payload);
+        match self.ready.back_mut() {
+            Some(last) if last.len() + payload.len() <= SMALL_BYTES => last.unite(&payload),
+            _ => queue::push(&mut self.ready, payload),
+        }
     }
 
     fn put_in_order(&mut self) {
@@ -215,15 +235,15 @@ mod tests {
 
     #[test]
     fn the_window_never_shrinks_and_bounds_what_is_kept() {
-        let mut buffer = ReceiveBuffer::new(Buffer::Fixed(100));
-        assert_eq!(buffer.window_bytes(), 100);
-        buffer.offer(100);
-        let inserted = buffer.insert(50, Payload::stream(1, 50, 100));
-        assert_eq!((inserted.new_bytes, inserted.refused_bytes), (50, 50));
-        buffer.insert(0, Payload::stream(1, 0, 50));
+        let mut buffer = ReceiveBuffer::new(Buffer::Fixed(4000));
+        assert_eq!(buffer.window_bytes(), 4000);
+        buffer.offer(4000);
+        let inserted = buffer.insert(2000, Payload::stream(1, 2000, 4000));
+        assert_eq!((inserted.new_bytes, inserted.refused_bytes), (2000, 2000));
+        buffer.insert(0, Payload::stream(1, 0, 2000));
         assert_eq!(buffer.window_bytes(), 0);
         buffer.read();
-        assert_eq!(buffer.window_bytes(), 50);
+        assert_eq!(buffer.window_bytes(), 2000);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::path::Join;
 use super::{Connection, Mode, Path};
 use crate::failure::{FailedAfter, MetaRto, Reinjection, is_worth_reinjecting, remaining_interval};
 use crate::sched::Range;
@@ -168,8 +169,19 @@ impl Connection {
                 self.reinjections.push(range.start, range.len);
             }
         }
+        let unverified = self.unverified(&self.paths[which]);
+        self.reinjections.push(0, unverified);
         self.reinjections.discard_before(self.send.acked());
         self.is_schedulable = true;
+    }
+
+    /// Bytes from the first one on that a path has delivered and the peer cannot use: the first burst is one mapping, whose
+    /// checksum is over all of it.
+    fn unverified(&self, path: &Path) -> u64 {
+        let acked = path.subflow.counters().acked_bytes;
+        let is_partly_there = path.signals.join == Join::Initial
+            && acked < u64::from(self.session.first_checked_bytes());
+        if is_partly_there { acked } else { 0 }
     }
 
     /// All that was sent and has not arrived goes out again.
@@ -191,6 +203,7 @@ impl Connection {
             self.abort();
             return;
         }
+        self.reinjections.push(0, self.unverified(path));
         for range in path.subflow.unacked().chain(path.subflow.queued()) {
             self.reinjections.push(range.start, range.len);
         }

@@ -53,6 +53,9 @@ impl Connection {
     }
 
     fn transmit(&mut self, now: Nanos, which: usize, receive_window: u64) -> Option<Segment> {
+        if self.session.owes_first_mapping() {
+            self.map_first_burst(which);
+        }
         let owed_mapping = self.session.owes_infinite_mapping;
         let (path, windows) = self.paths.with_windows(which);
         let waiting_signals = path.signals.pending.len();
@@ -77,6 +80,19 @@ impl Connection {
             self.reserve_options();
         }
         segment
+    }
+
+    /// What the path has to send, and can before the first answer is there, gets one mapping.
+    fn map_first_burst(&mut self, which: usize) {
+        let (path, windows) = self.paths.with_windows(which);
+        if path.subflow.end_of_data_with(0).is_none() {
+            return;
+        }
+        let window = windows[which].cwnd_bytes as u64;
+        let len = self.send.assigned().min(window).min(u64::from(u16::MAX));
+        self.session
+            .map_first_burst(&self.send.slice(Range { start: 0, len }));
+        path.subflow.end_segment_after(len as u32);
     }
 
     /// Asks the scheduler until it has nothing to say.

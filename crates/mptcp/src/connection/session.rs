@@ -46,6 +46,8 @@ pub(super) struct Session {
     pub(super) may_join_initial: bool,
     /// Whether the peer is known to know the keys, so that MP_CAPABLE need not be repeated (section 3.1).
     pub(super) is_fully_established: bool,
+    /// What an opener's MP_CAPABLE says of its first burst of data, once that was sent.
+    first_mapping: Option<InitialMapping>,
     /// Whether the peer has sent a mapping or a DATA_ACK.
     pub(super) has_seen_dss: bool,
     /// Whether the peer has shown that it takes long numbers.
@@ -82,6 +84,7 @@ impl Session {
             allows_joins_to_initial: config.allows_joins_to_initial,
             may_join_initial: true,
             is_fully_established: false,
+            first_mapping: None,
             has_seen_dss: false,
             has_long_acks: false,
             receive_next: 0,
@@ -172,11 +175,30 @@ impl Session {
         flags
     }
 
-    fn capable_ack(&self, remote: Remote, data: Option<&Outgoing<'_>>) -> MptcpOption {
-        let data = data.map(|outgoing| InitialMapping {
-            len: outgoing.payload.len() as u16,
-            checksum: self.checksum(self.data_seq(0), 1, outgoing.payload),
+    /// Whether the first data would go out with MP_CAPABLE, and it is not settled yet how many are mapped by it.
+    pub(super) fn owes_first_mapping(&self) -> bool {
+        !self.is_fully_established
+            && self.first_mapping.is_none()
+            && self.role == Role::Opener
+            && self.mode == Mode::Multipath
+    }
+
+    /// Every segment of the first burst repeats MP_CAPABLE, so that the keys arrive with any of them, as Linux does; what they
+    /// say of the burst is one mapping (section 3.1).
+    pub(super) fn map_first_burst(&mut self, burst: &Payload) {
+        self.first_mapping = Some(InitialMapping {
+            len: burst.len() as u16,
+            checksum: self.checksum(self.data_seq(0), 1, burst),
         });
+    }
+
+    /// Bytes of the first burst, if they have a checksum.
+    pub(super) fn first_checked_bytes(&self) -> u16 {
+        let first = self.first_mapping.filter(|first| first.checksum.is_some());
+        first.map_or(0, |first| first.len)
+    }
+
+    fn capable_ack(&self, remote: Remote, data: Option<InitialMapping>) -> MptcpOption {
         MptcpOption::Capable(Capable::Ack {
             version: 1,
             flags: self.capable_flags(),
@@ -203,6 +225,16 @@ impl Session {
             subflow_seq,
             len,
             checksum: self.checksum(data_seq, subflow_seq, outgoing.payload),
+        }
+    }
+
+    /// The first burst as a mapping like others.
+    fn mapping_of_burst(&self, first: InitialMapping) -> Mapping {
+        Mapping {
+            data_seq: DataNumber::Long(self.data_seq(0)),
+            subflow_seq: 1,
+            len: first.len,
+            checksum: first.checksum,
         }
     }
 
@@ -299,22 +331,28 @@ impl PathOptions<'_> {
 
     fn data(&self, outgoing: &Outgoing<'_>) -> MptcpOption {
         let offset = outgoing.offset.expect("data has its place in the stream");
-        match self.session.remote {
-            Some(remote) if Self::begins_subflow(outgoing, offset) && self.repeats_capable() => {
-                self.session.capable_ack(remote, Some(outgoing))
+        match (self.first_mapping(outgoing, offset), self.session.remote) {
+            (first @ Some(_), Some(remote)) if self.repeats_capable() => {
+                self.session.capable_ack(remote, first)
             }
-            _ => self.session.dss(
-                Some(self.session.mapping(outgoing, offset)),
-                false,
-                outgoing.room_bytes,
-            ),
+            (first, _) => {
+                let mapping = match first {
+                    Some(first) => self.session.mapping_of_burst(first),
+                    None => self.session.mapping(outgoing, offset),
+                };
+                let room = outgoing.room_bytes;
+                self.session.dss(Some(mapping), false, room)
+            }
         }
     }
 
-    /// Whether these are the data that the mapping of an MP_CAPABLE is about: the first of the stream where the subflow begins
-    /// (RFC 8684, section 3.1), and not the same once more behind them.
-    fn begins_subflow(outgoing: &Outgoing<'_>, offset: u64) -> bool {
-        offset == 0 && outgoing.subflow_seq == 1
+    /// The mapping of the first burst, if this is a part of it and not the same data once more behind it.
+    fn first_mapping(&self, outgoing: &Outgoing<'_>, offset: u64) -> Option<InitialMapping> {
+        let first = self.session.first_mapping?;
+        let is_where_it_began = u64::from(outgoing.subflow_seq) == offset + 1;
+        let end = offset + u64::from(outgoing.payload.len());
+        let is_part = is_where_it_began && end <= u64::from(first.len);
+        (is_part && self.signals.join == Join::Initial).then_some(first)
     }
 
     /// Whether the peer may not yet know our key, and this is the subflow to say it on.

@@ -286,8 +286,9 @@ impl FullMesh {
         }
     }
 
-    fn announced(&mut self, remote: IpAddr, commands: &mut Vec<Command>) {
-        self.open_missing(|pair| pair.remote == remote, commands);
+    /// Whether a subflow could ever go to that address; of others nothing is kept, however many are announced.
+    fn is_routed(&self, remote: IpAddr) -> bool {
+        self.pairs.iter().any(|pair| pair.remote == remote)
     }
 
     /// The stack closes the subflows whose address has this ID; the same address may also be known by another one.
@@ -316,10 +317,11 @@ impl PathManager for FullMesh {
             Event::AddressDown(local) => self.address_down(local, commands),
             Event::AddressUp(local) => self.address_up(now, local, commands),
             Event::Backup { .. } => {}
-            Event::Announced { id, address, port } => {
+            Event::Announced { id, address, port } if self.is_routed(address) => {
                 self.peer.announce(id, address, port);
-                self.announced(address, commands);
+                self.open_missing(|pair| pair.remote == address, commands);
             }
+            Event::Announced { .. } => {}
             Event::Removed { id } => self.removed(id, commands),
             Event::SubflowEstablished {
                 subflow,

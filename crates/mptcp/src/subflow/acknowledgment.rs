@@ -45,7 +45,9 @@ impl Subflow {
         arrival: &mut Arrival,
     ) {
         self.probes_unanswered = 0;
-        if segment.ack.is_before(self.una) {
+        // One that a newer one overtook still tells what arrived beyond it, as Linux takes it.
+        let is_late = segment.ack.is_before(self.una);
+        if is_late && segment.options.sack.is_empty() {
             return;
         }
         if self.acknowledges_nothing(segment) {
@@ -101,7 +103,8 @@ impl Subflow {
         let advanced = self.una != una_before;
         arrival.acked = advanced;
         let rtt = self.measure(now, segment, &delivery, advanced);
-        let is_duplicate = !advanced
+        let is_duplicate = segment.ack == una_before
+            && !advanced
             && delivery.bytes == 0
             && !has_dsack
             && !is_window_changed
@@ -154,16 +157,16 @@ impl Subflow {
             delivery.add(record, is_selective);
             evidence.add(record, is_selective, point);
         };
-        self.flight
-            .acknowledge(segment.ack, |record| take(record, false));
+        let ack = segment.ack.max(self.una);
+        self.flight.acknowledge(ack, |record| take(record, false));
         if self.has_sack {
             for block in &segment.options.sack {
-                if is_block_valid(block, segment.ack, self.nxt) {
+                if is_block_valid(block, ack, self.nxt) {
                     self.flight.report(*block, |record| take(record, true));
                 }
             }
         }
-        self.advance(segment.ack);
+        self.advance(ack);
         (delivery, evidence)
     }
 

@@ -400,6 +400,11 @@ impl Subflow {
         }
     }
 
+    /// So many bytes of what is queued end with a segment: a mapping ends there.
+    pub fn end_segment_after(&mut self, bytes: u32) {
+        self.queue.end_segment_after(bytes);
+    }
+
     /// A FIN after all that is queued. One that waits for the answer to its SYN is given up.
     pub fn close(&mut self) {
         if self.state == State::SynSent {

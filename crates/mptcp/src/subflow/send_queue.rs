@@ -11,6 +11,8 @@ use crate::sched::Range;
 pub(super) struct SendQueue {
     chunks: VecDeque<Chunk>,
     bytes: u32,
+    /// Bytes up to a place where a segment has to end; 0 without one.
+    boundary: u32,
 }
 
 impl SendQueue {
@@ -20,6 +22,11 @@ impl SendQueue {
         }
         self.bytes += chunk.payload.len();
         queue::push(&mut self.chunks, chunk);
+    }
+
+    /// No segment takes bytes from before and from behind that place.
+    pub fn end_segment_after(&mut self, bytes: u32) {
+        self.boundary = bytes;
     }
 
     pub fn bytes(&self) -> u32 {
@@ -54,6 +61,10 @@ impl SendQueue {
         if self.bytes == 0 {
             return 0;
         }
+        let limit = match self.boundary {
+            0 => limit,
+            boundary => limit.min(boundary),
+        };
         let mut len = 0;
         let mut end = None;
         for chunk in &self.chunks {
@@ -81,6 +92,7 @@ impl SendQueue {
         let whole = first.payload.len();
         let len = whole.min(limit);
         self.bytes -= len;
+        self.boundary = self.boundary.saturating_sub(len);
         if len == whole {
             return self.chunks.pop_front().expect("the first");
         }

@@ -8,6 +8,7 @@ use mptcp::subflow::CloseReason;
 use mptcp::time::{MILLISECOND, Nanos, SECOND};
 use mptcp::wire::{DataNumber, MptcpOption, Packet};
 
+use crate::world::middleboxes::lose;
 use crate::world::{CLIENT, Faults, Pair, PathModel, SERVER, Stack, ipv4, seconds};
 
 /// When the second of the two paths is cut.
@@ -124,6 +125,40 @@ fn on_close_sends_again_what_a_closed_path_held() {
     let times = sent_elsewhere(&pair);
     assert!(times.iter().all(|at| *at >= closed_at), "{times:?}");
     assert!(!times.is_empty());
+}
+
+/// The first burst has one checksum: what the peer got of it is of no use to it before the rest is there, and goes out again too.
+#[test]
+fn a_first_burst_that_came_in_part_goes_again_as_a_whole() {
+    for reinjection in [Reinjection::OnClose, Reinjection::OnRto] {
+        let mut stack = Stack::default();
+        stack.config.uses_checksums = true;
+        stack.config.behaviour = Behaviour {
+            reinjection,
+            failed_after: FailedAfter::FirstRto,
+            reinject_whole_queue: false,
+            ..Behaviour::mainline()
+        };
+        let mut pair = Pair::new(1, vec![PathModel::new(4, 10); 2], &stack);
+        let mut seen = 0;
+        pair.network
+            .middleboxes
+            .push(lose(usize::MAX, move |place, packet| {
+                let is_data = place.path == 0 && !packet.segment.payload.is_empty();
+                seen += u32::from(is_data);
+                is_data && seen > 3
+            }));
+        pair.transfer(14_000, 0);
+        pair.run_until(seconds(1), |pair| {
+            let subflows = pair.sides[CLIENT].subflows();
+            subflows.len() == 2 && subflows[0].counters.acked_bytes > 0
+        });
+        pair.set_path(0, false);
+        if reinjection == Reinjection::OnClose {
+            pair.set_interface(0, CLIENT, false);
+        }
+        pair.run_until(seconds(5), |pair| pair.sides[SERVER].finished_at.is_some());
+    }
 }
 
 #[test]

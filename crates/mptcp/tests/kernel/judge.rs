@@ -106,8 +106,11 @@ impl Trial {
     }
 
     fn prepare(&self, namespace: &Namespace) {
-        namespace.set("net.mptcp.checksum_enabled", self.kernel_checksums.into());
-        namespace.set("net.mptcp.pm_type", self.kernel_asks_a_program.into());
+        namespace.set(
+            "net.mptcp.checksum_enabled",
+            u8::from(self.kernel_checksums),
+        );
+        namespace.set("net.mptcp.pm_type", u8::from(self.kernel_asks_a_program));
         // 2 means always.
         namespace.set(
             "net.ipv4.tcp_syncookies",

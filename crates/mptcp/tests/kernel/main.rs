@@ -16,5 +16,6 @@ mod addresses;
 mod closing;
 mod handshake;
 mod interference;
+mod interoperation;
 mod joins;
 mod transfer;

@@ -38,11 +38,10 @@ impl Namespace {
     }
 
     /// Sets a value under `/proc/sys`.
-    pub fn set(&self, name: &str, value: u32) {
+    pub fn set(&self, name: &str, value: impl ToString) {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
-        self.inside(|| {
-            fs::write(&path, value.to_string()).unwrap_or_else(|error| panic!("{path}: {error}"))
-        });
+        let text = value.to_string();
+        self.inside(|| fs::write(&path, text).unwrap_or_else(|error| panic!("{path}: {error}")));
     }
 
     /// What the kernel has counted of Multipath TCP in here, by the names of `nstat` without their common start.

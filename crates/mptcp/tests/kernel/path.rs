@@ -70,6 +70,10 @@ impl Path {
             namespace.ip(&format!("address add {address}/{prefix} dev {name} nodad"));
         }
         namespace.ip(&format!("link set {name} up"));
+        // Without a route IPv6 would not join from here to the first address.
+        namespace.ip(&format!(
+            "-6 route add fd09::/16 dev {name} metric {number}"
+        ));
         Self {
             device,
             rng: Xoshiro256PlusPlus::seed_from_u64(number as u64),

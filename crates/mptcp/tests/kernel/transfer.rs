@@ -1,5 +1,7 @@
 //! Long streams both ways at once, on paths that lose packets or go away for a while.
 
+use mptcp::connection::Buffer;
+
 use crate::judge::{Judge, Opener, Trial};
 
 const LENGTH: u32 = 20_000_000;
@@ -51,10 +53,14 @@ fn with_loss() {
     }
 }
 
+/// Linux 6.18 stands still for good when what came out of order fills the receive buffer of its connection: the bytes that are
+/// missing then find no room. So no more than a part of its window is filled.
 #[test]
 #[ignore = "needs root"]
 fn with_loss_on_two_paths() {
-    let mut judge = Judge::new(long(Opener::Engine, 2));
+    let mut trial = long(Opener::Engine, 2);
+    trial.stack.config.send_buffer = Buffer::Fixed(1 << 19);
+    let mut judge = Judge::new(trial);
     for path in &mut judge.paths {
         path.loss = 0.02;
     }

@@ -143,6 +143,7 @@ scripts! {
     tcp_rst_validation
     tcp_rto_back_off
     tcp_sack_blocks
+    tcp_sack_overtaken
     tcp_silly_window
     tcp_simultaneous_close
     tcp_simultaneous_open

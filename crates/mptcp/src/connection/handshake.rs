@@ -1,0 +1,209 @@
+//! How both sides agree on Multipath TCP, and on each further subflow (RFC 8684, sections 3.1 and 3.2).
+
+use super::keys::{self, Nonces};
+use super::path::Join;
+use super::{Connection, Event, Mode, join_of};
+use crate::pm::{self, Role};
+use crate::subflow::Arrival;
+use crate::time::Nanos;
+use crate::wire::{Capable, Flags, Join as JoinOption, MptcpOption, ResetReason, Segment};
+
+impl Connection {
+    /// The version and the flags of a SYN that asks for Multipath TCP. What is not understood gets plain TCP.
+    pub(super) fn take_syn(&mut self, syn: &Segment) {
+        let asked = capable_of(syn).and_then(|capable| match capable {
+            Capable::Syn { version, flags } if version >= 1 => Some(flags),
+            _ => None,
+        });
+        match asked.filter(|flags| is_understood(*flags)) {
+            Some(flags) if self.config.is_multipath => self.take_capable_flags(flags),
+            _ => self.session.mode = Mode::Plain,
+        }
+    }
+
+    /// If either side requires checksums, both use them (RFC 8684, section 3.1).
+    fn take_capable_flags(&mut self, flags: u8) {
+        self.session.uses_checksums |= flags & Capable::CHECKSUM_REQUIRED != 0;
+        self.session.may_join_initial &= flags & Capable::NO_JOIN_TO_INITIAL == 0;
+    }
+
+    pub(super) fn shake_hands(
+        &mut self,
+        now: Nanos,
+        which: usize,
+        segment: &Segment,
+        arrival: Arrival,
+    ) {
+        match (self.paths[which].signals.join, self.session.role) {
+            (Join::Initial, Role::Opener) if arrival.established => self.agree_as_opener(segment),
+            (Join::Initial, Role::Acceptor) => self.agree_as_acceptor(now, segment, arrival),
+            (Join::Opening { nonces, .. }, _) if arrival.established => {
+                self.check_join_syn_ack(now, which, segment, nonces);
+            }
+            (Join::Confirming { .. }, _) if !segment.flags.contains(Flags::SYN) => {
+                self.finish_join(now, which);
+            }
+            (Join::Accepting { nonces, .. }, _) if arrival.established => {
+                self.check_join_ack(now, which, segment, nonces);
+            }
+            // The fourth packet was lost, as the third is repeated.
+            (Join::Done, _) if matches!(join_of(segment), Some(JoinOption::Ack { .. })) => {
+                self.paths[which].subflow.send_ack();
+            }
+            _ => {}
+        }
+    }
+
+    fn agree_as_opener(&mut self, segment: &Segment) {
+        let agreed = match capable_of(segment) {
+            Some(Capable::SynAck {
+                version: 1,
+                flags,
+                sender_key,
+            }) if self.session.mode == Mode::Negotiating && is_understood(flags) => {
+                Some((flags, sender_key))
+            }
+            _ => None,
+        };
+        match agreed {
+            Some((flags, key)) => {
+                self.take_capable_flags(flags);
+                self.session.set_remote_key(key);
+                self.session.mode = Mode::Multipath;
+                self.reserve_options();
+            }
+            None => self.start_plain(),
+        }
+        let mode = self.session.mode;
+        self.events.push_back(Event::Connected { mode });
+    }
+
+    fn agree_as_acceptor(&mut self, now: Nanos, segment: &Segment, arrival: Arrival) {
+        match self.session.mode {
+            Mode::Plain if arrival.established => self.start_plain(),
+            Mode::Negotiating if self.paths[0].established_at.is_some() => self.learn_key(segment),
+            _ => return,
+        }
+        let mode = self.session.mode;
+        if mode != Mode::Negotiating {
+            self.events.push_back(Event::Connected { mode });
+        }
+        if mode == Mode::Multipath {
+            self.established_at = Some(now);
+            self.start_subflows_if_due(now);
+        }
+    }
+
+    /// The keys come with the third packet, or with the first data if that was lost.
+    fn learn_key(&mut self, segment: &Segment) {
+        match capable_of(segment) {
+            Some(Capable::Ack { version, flags, .. }) if version != 1 || !is_understood(flags) => {
+                self.start_plain();
+            }
+            // Whoever did not hear our SYN/ACK does not know our key.
+            Some(Capable::Ack { receiver_key, .. }) if receiver_key != self.session.local_key() => {
+                self.paths[0].reset(ResetReason::MPTCP_ERROR);
+            }
+            Some(Capable::Ack { sender_key, .. }) => {
+                self.session.set_remote_key(sender_key);
+                self.session.mode = Mode::Multipath;
+                self.session.is_fully_established = true;
+                self.reserve_options();
+            }
+            _ if segment.options.mptcp.is_empty() => self.start_plain(),
+            _ => {}
+        }
+    }
+
+    fn check_join_syn_ack(&mut self, now: Nanos, which: usize, segment: &Segment, nonces: Nonces) {
+        let Some(keys) = self.session.keys() else {
+            return;
+        };
+        let path = &mut self.paths[which];
+        if let Some(JoinOption::SynAck {
+            backup,
+            address_id,
+            truncated_hmac,
+            nonce,
+        }) = join_of(segment)
+        {
+            let nonces = Nonces {
+                remote: nonce,
+                ..nonces
+            };
+            if keys::first_64_bits(&keys.peer_join_hmac(nonces)) == truncated_hmac {
+                let wait = path.subflow.rto();
+                path.signals.join = Join::Confirming {
+                    nonces,
+                    repeat_at: now + wait,
+                    wait,
+                };
+                path.is_backup_remote = backup;
+                path.remote_id = address_id;
+                return;
+            }
+        }
+        self.counters.refused_joins += 1;
+        path.reset(ResetReason::MPTCP_ERROR);
+    }
+
+    fn check_join_ack(&mut self, now: Nanos, which: usize, segment: &Segment, nonces: Nonces) {
+        let Some(keys) = self.session.keys() else {
+            return;
+        };
+        let expected = keys::first_160_bits(&keys.peer_join_hmac(nonces));
+        match join_of(segment) {
+            Some(JoinOption::Ack { hmac }) if hmac == expected => {
+                // The fourth packet: only with it may the opener send (RFC 8684, section 3.2).
+                self.paths[which].subflow.send_ack();
+                self.finish_join(now, which);
+            }
+            _ => {
+                self.counters.refused_joins += 1;
+                self.paths[which].reset(ResetReason::MPTCP_ERROR);
+            }
+        }
+    }
+
+    fn finish_join(&mut self, now: Nanos, which: usize) {
+        let path = &mut self.paths[which];
+        path.signals.join = Join::Done;
+        self.abandoned_at = None;
+        let event = pm::Event::SubflowEstablished {
+            subflow: path.four,
+            local_id: path.local_id,
+            remote_id: path.remote_id,
+        };
+        self.events.push_back(Event::SubflowEstablished {
+            id: path.id,
+            four: path.four,
+        });
+        path.signals.says_fin = true;
+        self.manage(now, &event);
+    }
+
+    /// The peer has answered with what only who knows the keys can say (RFC 8684, section 3.1).
+    pub(super) fn note_fully_established(&mut self, now: Nanos) {
+        if !self.session.is_fully_established {
+            self.session.is_fully_established = true;
+            self.established_at = Some(now);
+            self.start_subflows_if_due(now);
+        }
+    }
+}
+
+/// MP_CAPABLE is ignored with flag B set, and unless its flags name the one algorithm there is (RFC 8684, section 3.1).
+fn is_understood(flags: u8) -> bool {
+    flags & Capable::EXTENSIBILITY == 0 && flags & Capable::HMAC_SHA256 != 0
+}
+
+fn capable_of(segment: &Segment) -> Option<Capable> {
+    segment
+        .options
+        .mptcp
+        .iter()
+        .find_map(|option| match option {
+            MptcpOption::Capable(capable) => Some(*capable),
+            _ => None,
+        })
+}

@@ -1,0 +1,42 @@
+"""What Wireshark makes of captures: another reader of every header and option."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+
+# Not the analysis of mappings: of the kernel's own captures, too, it says that those of MP_CAPABLE are missing.
+# Payload is no other protocol, whatever it looks like.
+PAYLOAD = "tcp.port==1-65535,data"
+CHECKS = ["ip.check_checksum:TRUE", "tcp.check_checksum:TRUE"]
+
+
+def complaints(captures: Iterable[Path]) -> list[str]:
+    """Its warnings and errors about how packets are written, each with how often. What it says of sequences is what the network did to them."""
+    options = [word for check in CHECKS for word in ("-o", check)]
+    found = []
+    for capture in captures:
+        command = ["tshark", *options, "-d", PAYLOAD, "-r", str(capture), "-q", "-z", "expert,warn"]
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        found += [
+            f"{capture.name}: {line.strip()}"
+            for line in lines
+            if line.split()[:1] and line.split()[0].isdigit() and "Sequence" not in line
+        ]
+    return found
+
+
+def options(captures: Iterable[Path]) -> set[int]:
+    """The subtypes of MPTCP options in them."""
+    seen: set[int] = set()
+    for capture in captures:
+        command = ["tshark", "-r", str(capture), "-T", "fields", "-e", "tcp.options.mptcp.subtype"]
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        seen |= {int(value, 0) for line in lines for value in line.split(",")}
+    return seen
