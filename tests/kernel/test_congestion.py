@@ -118,7 +118,7 @@ def test_subflows_may_come_and_go(control: str, seconds: int, tmp_path: Path) ->
     text = two_paths(MULTIPATH + control).replace("duration: 4s", f"duration: {seconds + 1}s")
     found = measured(f"{text}events: [{', '.join(changes)}]\n", tmp_path)
     assert len(found.subflows("bulk")) > 2 * seconds
-    assert found.flow("bulk")["bytes"] > 300_000 * seconds
+    assert found.flow("bulk")["bytes"] > 150_000 * seconds
     check_windows(found)
     assert_none_is_left(before)
 
@@ -228,8 +228,8 @@ def kernel_objects() -> Counter[str]:
 
 
 def assert_none_is_left(before: Counter[str]) -> None:
-    """Fails if the kernel holds more of anything than before; it frees what is no more used after a grace period."""
-    give_up = time.monotonic() + 20
+    """Fails if the kernel holds more of anything than before. Sockets of a run that has ended hold its control for some 20 s."""
+    give_up = time.monotonic() + 90
     while (left := kernel_objects() - before) and time.monotonic() < give_up:
         time.sleep(0.1)
     assert left == Counter()
