@@ -1,11 +1,11 @@
 # mptcplab: `make build` leaves .venv/bin/mptcplab, `make demo` shows what it does, `make test` is what CI runs.
 VENV    := .venv
 BIN     := $(VENV)/bin
-RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
+RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock $(wildcard bpf/objects/*.o)
 PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel
 
 .DEFAULT_GOAL := help
-.PHONY: help build bpf demo packetdrill test kernel-test check vectors format bench soak fuzz schema clean
+.PHONY: help build bpf demo packetdrill test kernel-test test-kernels check vectors format bench soak fuzz schema clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ soak: build  ## the long matrices
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n logical -m 'not kernel'
 	[ "$$(id -u)" != 0 ] || MPTCP_MATRIX=full cargo test --quiet --package mptcp --release --test kernel -- --ignored --nocapture understand
 	[ "$$(id -u)" != 0 ] || $(BIN)/pytest -m kernel
+
+test-kernels:  ## the kernel's coupled controls under Debian's kernels in QEMU, SERIES='6.12 7.3' for some
+	scripts/test-kernels $(SERIES)
 
 packetdrill:  ## the engine as a shared object for packetdrill --so_filename; prints its path
 	@cargo build --quiet --release --package packetdrill

@@ -46,6 +46,7 @@ struct tcp_sock {
 	__u8 is_cwnd_limited : 1;
 	_Bool is_mptcp;
 	__u32 max_packets_out;
+	__u32 prior_cwnd; /* before the last loss */
 	__u32 snd_cwnd;
 	__u32 snd_cwnd_clamp;
 	__u32 snd_nxt;

@@ -77,6 +77,25 @@ INLINE u32 least_ssthresh(u64 paths)
 }
 
 /*
+ * Under load the kernel sometimes takes another number for what `ssthresh` has answered, of the size of an address, and
+ * the window goes after it (docs/kernel-congestion-control.md). After a loss a threshold is not larger than the window
+ * was; that is seen to when the loss is told of, and again with each acknowledgment, for hooks may be passed over.
+ */
+INLINE void bound_ssthresh(struct sock *sk, u8 ca_state)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 before = at_least(tp->prior_cwnd, 2);
+
+	if (ca_state >= TCP_CA_CWR && tp->snd_ssthresh > before)
+		tp->snd_ssthresh = at_least(before / 2, 2);
+}
+
+INLINE void bound_ssthresh_again(struct sock *sk)
+{
+	bound_ssthresh(sk, BPF_CORE_READ_BITFIELD(inet_csk(sk), icsk_ca_state));
+}
+
+/*
  * Growth by what `gain_of` says, with the file's `struct state`, in which `growth` is: slow start is the kernel's, and
  * plain TCP is Reno.
  */
@@ -96,6 +115,18 @@ INLINE u32 least_ssthresh(u64 paths)
 		if (needs_gain(sk, &state->growth, acked))                                                           \
 			state->growth.gain = gain_of(sk, state);                                                     \
 		grow(sk, &state->growth, acked);                                                                     \
+	}                                                                                                            \
+                                                                                                                     \
+	SEC("struct_ops")                                                                                            \
+	void BPF_PROG(set_state, struct sock *sk, u8 new_state)                                                      \
+	{                                                                                                            \
+		bound_ssthresh(sk, new_state);                                                                       \
+	}                                                                                                            \
+                                                                                                                     \
+	SEC("struct_ops")                                                                                            \
+	void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)                                  \
+	{                                                                                                            \
+		bound_ssthresh_again(sk);                                                                            \
 	}
 
 /* The two hooks that a control must have and may leave to Reno. */
@@ -121,6 +152,8 @@ INLINE u32 least_ssthresh(u64 paths)
 		.ssthresh = (void *)ssthresh,                                                                        \
 		.cong_avoid = (void *)cong_avoid,                                                                    \
 		.undo_cwnd = (void *)undo_cwnd,                                                                      \
+		.set_state = (void *)set_state,                                                                      \
+		.pkts_acked = (void *)pkts_acked,                                                                    \
 		.flags = TCP_CONG_NON_RESTRICTED,                                                                    \
 		.name = its_name,                                                                                    \
 		##__VA_ARGS__                                                                                        \

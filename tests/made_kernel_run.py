@@ -68,7 +68,9 @@ def telemetry(after: After) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]
         down = (t[kept] >= 11) & (t[kept] < 20) if reported["link"] == "wifi" else np.zeros(kept.sum(), bool)
         yield entity, "bytes_sent", t[kept], total(rate)[kept]
         yield entity, "retransmitted_bytes", t[kept], np.minimum(1448 * t[kept], reported["retransmitted_bytes"])
-        yield entity, "cwnd_bytes", t[kept], np.where(down, 1448.0, 14480 + 7000 * (t[kept] % 5))
+        cwnd = np.where(down, 1448.0, 14480 + 7000 * (t[kept] % 5))
+        yield entity, "cwnd_bytes", t[kept], cwnd
+        yield entity, "in_flight_bytes", t[kept], np.where(t[kept] < 5, cwnd - 1448, 0)
         yield entity, "ssthresh_bytes", t[kept], np.full(kept.sum(), 29000.0)
         yield entity, "srtt_s", t[kept], 0.05 + 0.02 * number + 0.01 * np.sin(t[kept])
         yield entity, "alive", t[kept], alive

@@ -18,9 +18,18 @@ from scipy import stats
 Json = dict[str, Any]
 
 
-def bundle(backend: str, seed: int, goodput: float, wifi: int = 50, experiment: str = "e", **metrics: float) -> Bundle:
-    subflows = [{"link": "wifi", "bytes": wifi}, {"link": "lte", "bytes": 60 - wifi}, {"link": "lte", "bytes": 40}]
-    record = {
+def bundle(
+    backend: str,
+    seed: int,
+    goodput: float,
+    wifi: int = 50,
+    experiment: str = "e",
+    windows: tuple[float, ...] = (),
+    **metrics: float,
+) -> Bundle:
+    carried = [("wifi", wifi), ("lte", 60 - wifi), ("lte", 40)]
+    subflows = [{"id": number, "link": link, "bytes": bytes_} for number, (link, bytes_) in enumerate(carried)]
+    record: Json = {
         "status": "done",
         "experiment": experiment,
         "digest": experiment,
@@ -29,6 +38,8 @@ def bundle(backend: str, seed: int, goodput: float, wifi: int = 50, experiment: 
         "flows": [{"id": "bulk", "subflows": subflows}],
         "metrics": {"flows.bulk": {"goodput_bps": goodput, "loss_ratio": 0.0, **metrics}},
     }
+    for number, cwnd in enumerate(windows):
+        record["metrics"][f"flows.bulk.subflows.{number}"] = {"cwnd_bytes": cwnd}
     return Bundle(Path("made"), record)
 
 
@@ -88,6 +99,20 @@ def test_few_runs_make_a_provisional_verdict_and_one_makes_none() -> None:
     assert (entry["provisional"], entry["self_ci90"]) == (True, None)
     alone = only_metric([10], [10, 11])
     assert (alone["verdict"], alone["ci90"], alone["why"]) == ("undecided", None, "needs two done runs on either side")
+
+
+def test_windows_are_compared_link_by_link() -> None:
+    several = [*runs("sim", [9, 9], windows=(3e4, 1e4, 3e4)), *runs("kernel", [9, 9], windows=(3e4, 2e4, 3e4))]
+    found = agreement(several, 0.05)
+    assert found is not None
+    goodput, wifi, lte = found["metrics"]
+    assert "link" not in goodput
+    assert (wifi["link"], wifi["metric"], wifi["ratio"], wifi["verdict"]) == ("wifi", "cwnd_bytes", 1, "equivalent")
+    assert (lte["link"], lte["mean"], lte["ratio"], lte["verdict"]) == ("lte", 2e4, pytest.approx(0.8), "different")
+    assert [row[0] for row in metrics_grid(found).rows] == ["bulk", "bulk, wifi", "bulk, lte"]
+    schema = json.loads((ROOT / "docs" / "schemas" / "summary.json").read_text(encoding="utf-8"))
+    document = {"schema": "mptcplab/summary/1", "runs": [], "aggregates": [], "agreement": found}
+    jsonschema.validate(document, schema)
 
 
 def test_shares_of_links_are_compared_in_points() -> None:

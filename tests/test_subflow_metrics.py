@@ -30,6 +30,8 @@ def number(evaluation: Evaluation, path: str, metric: str) -> float:
         ("flows.bulk", "subflows_recreated", 1),
         ("flows.bulk", "load_balance", 9.5 / 29.6),
         ("flows.bulk.subflows.1", "share", 29.6 / 49.1),
+        ("flows.bulk.subflows.1", "cwnd_limited_ratio", 48 / 299),
+        ("flows.bulk.subflows.1", "smallest_cwnd_ratio", 0),
         ("flows.bulk.subflows.1", "bytes_sent", 3.6e6 * 29.6 / 8),
         ("flows.bulk.subflows.0", "closed_s", 10.5),
         ("flows.bulk.subflows.2", "opened_s", 20.5),
@@ -48,6 +50,7 @@ def test_a_subflow_that_goes_on_after_the_outage_is_reused() -> None:
     assert number(evaluation, "events.cut", "subflows_reused") == 1
     assert number(evaluation, "flows.bulk", "subflows_reused") == 1
     assert number(evaluation, "events.cut", "subflows_recreated") == 0
+    assert number(evaluation, "flows.bulk.subflows.0", "smallest_cwnd_ratio") == pytest.approx(9 / 29.95, rel=0.01)
 
 
 def test_each_new_subflow_counts_for_the_last_failure_on_its_path() -> None:

@@ -243,6 +243,7 @@ impl Kernel {
 /// What cannot be planned, whoever's stack it is for.
 pub(crate) fn check_plans(experiment: &Experiment) -> Vec<Missing> {
     let mut missing = PathManagers::check(experiment);
+    missing.extend(Hosts::missing_settings(experiment));
     missing.extend(experiment.flows.iter().filter_map(|flow| {
         Some(Missing {
             feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),

@@ -16,11 +16,12 @@ def metrics_grid(agreement: Json) -> Grid:
     several = _several(agreement["metrics"])
     rows = []
     for entry in agreement["metrics"]:
-        unit = METRICS["flow", entry["metric"]].unit
+        unit = METRICS["subflow" if "link" in entry else "flow", entry["metric"]].unit
         measured = [str(entry["n"]), quantity(entry["mean"], unit)]
         measured += [str(entry["reference_n"]), quantity(entry["reference_mean"], unit)]
         ratios = [f"{entry['ratio']:.3f}", _interval(entry["ci90"], 1, 3), _interval(entry["self_ci90"], 1, 3)]
-        rows.append([_flow(entry, several), entry["metric"], entry["backend"], *measured, *ratios, _verdict(entry)])
+        of = f"{_flow(entry, several)}, {entry['link']}" if "link" in entry else _flow(entry, several)
+        rows.append([of, entry["metric"], entry["backend"], *measured, *ratios, _verdict(entry)])
     return Grid(heads, rows, frozenset(range(3, 10)))
 
 

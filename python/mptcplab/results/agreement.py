@@ -6,6 +6,7 @@ Two one-sided tests at 5 % (TOST): equivalent if the 90 % interval of the ratio 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from statistics import fmean
 from typing import Any
 
@@ -17,6 +18,8 @@ from mptcplab.results.entities import Json
 REFERENCE = "kernel"
 #: Metrics of flows whose means are compared.
 COMPARED = ("goodput_bps", "fct_s", "delay_p50_s", "delay_p99_s", "jitter_s", "loss_ratio", "reordering_ratio")
+#: The same of subflows, by the link that they take.
+COMPARED_BY_LINK = ("cwnd_bytes",)
 TOO_FEW = "needs two done runs on either side"
 
 Interval = tuple[float, float]
@@ -27,9 +30,9 @@ def agreement(bundles: Sequence[Bundle], band: float) -> Json | None:
 
     ``band``: by which part the ratio of two means may be off 1, and the difference of two shares off 0. Keys:
     ``reference band metrics shares``. Of both lists an entry has ``experiment flow backend n reference_n mean
-    reference_mean ci90 self_ci90 verdict provisional why``; ``metrics`` also ``metric unit ratio``, ``shares`` also
-    ``link difference``. ``self_ci90`` is that of every other run of the reference against the rest of them. Verdicts:
-    ``equivalent``, ``different`` (the interval is outside the band) or ``undecided``.
+    reference_mean ci90 self_ci90 verdict provisional why``; ``metrics`` also ``metric ratio``, and of subflows
+    ``link``; ``shares`` also ``link difference``. ``self_ci90`` is that of every other run of the reference against the
+    rest of them. Verdicts: ``equivalent``, ``different`` (the interval is outside the band) or ``undecided``.
     """
     done = [bundle for bundle in bundles if bundle.status == "done"]
     backends = list(dict.fromkeys(bundle.record["backend"] for bundle in done))
@@ -62,12 +65,19 @@ def _metrics(about: Json, runs: Sequence[Bundle], reference: Sequence[Bundle], b
     for flow in _flows(reference):
         for name in COMPARED:
             values, others = (_values(side, flow, name) for side in (runs, reference))
-            if not any(values) or not any(others):
-                continue
-            found = metrics.ratio_of_means(values, others)
-            itself = metrics.ratio_of_means(others[::2], others[1::2])
-            entry = _entry(values, others, found, itself, (1 - band, 1 + band))
-            yield about | {"flow": flow, "metric": name, "ratio": fmean(values) / fmean(others)} | entry
+            if any(values) and any(others):
+                yield about | {"flow": flow, "metric": name} | _ratio(values, others, band)
+        for name, link in product(COMPARED_BY_LINK, _links(reference, flow)):
+            values, others = (_values_on_link(side, flow, link, name) for side in (runs, reference))
+            if any(values) and any(others):
+                yield about | {"flow": flow, "link": link, "metric": name} | _ratio(values, others, band)
+
+
+def _ratio(values: Sequence[float], others: Sequence[float], band: float) -> Json:
+    found = metrics.ratio_of_means(values, others)
+    itself = metrics.ratio_of_means(others[::2], others[1::2])
+    entry = _entry(values, others, found, itself, (1 - band, 1 + band))
+    return {"ratio": fmean(values) / fmean(others)} | entry
 
 
 def _shares(about: Json, runs: Sequence[Bundle], reference: Sequence[Bundle], band: float) -> Iterator[Json]:
@@ -124,12 +134,35 @@ def _values(runs: Sequence[Bundle], flow: str, metric: str) -> list[float]:
     return [value for value in found if value is not None]
 
 
+def _values_on_link(runs: Sequence[Bundle], flow: str, link: str, metric: str) -> list[float]:
+    """Of the runs that have subflows on a link, the mean of their values, in order of the seeds."""
+    found: list[float] = []
+    for run in sorted(runs, key=lambda run: run.record["seed"]):
+        of_run: dict[str, Json] = run.record["metrics"]
+        here = [one for one in _subflows(run, flow) if _link(one) == link]
+        values = [of_run.get(f"flows.{flow}.subflows.{one['id']}", {}).get(metric) for one in here]
+        known = [value for value in values if value is not None]
+        found += [fmean(known)] if known else []
+    return found
+
+
 def _share_of_links(run: Bundle, flow: str) -> Mapping[str, float]:
     """Which part of a flow's payload went over which link; empty if none did."""
     carried: dict[str, int] = {}
-    subflows: list[Json] = next((one["subflows"] for one in run.record["flows"] if one["id"] == flow), [])
-    for subflow in subflows:
-        link = subflow["link"] or f"{subflow['local']}-{subflow['remote']}"
-        carried[link] = carried.get(link, 0) + subflow["bytes"]
+    for subflow in _subflows(run, flow):
+        carried[_link(subflow)] = carried.get(_link(subflow), 0) + subflow["bytes"]
     total = sum(carried.values())
     return {link: count / total for link, count in carried.items()} if total else {}
+
+
+def _links(runs: Sequence[Bundle], flow: str) -> list[str]:
+    return list(dict.fromkeys(_link(subflow) for run in runs for subflow in _subflows(run, flow)))
+
+
+def _link(subflow: Json) -> str:
+    """The link that a subflow takes, or where the back-end does not know it its ends."""
+    return subflow["link"] or f"{subflow['local']}-{subflow['remote']}"
+
+
+def _subflows(run: Bundle, flow: str) -> list[Json]:
+    return next((one["subflows"] for one in run.record["flows"] if one["id"] == flow), [])

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
+from mptcplab.metrics.arrays import Floats
 from mptcplab.results.run_data import Absent, RunData, Value
 from mptcplab.results.subflows import Subflow, subflows_of
+
+NO_WINDOWS = "the back-end gave no samples of its windows"
 
 
 @dataclass(frozen=True)
@@ -15,6 +20,32 @@ class SubflowView:
 
     run: RunData
     subflow: Subflow
+
+    @property
+    def two_packets_bytes(self) -> int:
+        """Two full packets: the least window of Reno, and what one acknowledgment frees (RFC 1122, section 4.2.3.2)."""
+        interfaces = self.run.resolved["interfaces"]
+        mtus = [one["mtu_bytes"] for one in interfaces if one["id"] == self.subflow.interface]
+        return 2 * min(mtus, default=1500)
+
+    def gauge(self, metric: str) -> Floats | None:
+        """The samples of a gauge while it was open."""
+        series = self.run.samples.series(self.subflow.entity, metric)
+        return None if series is None else series.values
+
+
+def cwnd_limited_ratio(view: SubflowView) -> Value:
+    """Part of the samples in which its window was in use."""
+    cwnd, in_flight = view.gauge("cwnd_bytes"), view.gauge("in_flight_bytes")
+    if cwnd is None or in_flight is None:
+        return Absent(NO_WINDOWS)
+    return float(np.mean(cwnd - in_flight < view.two_packets_bytes))
+
+
+def smallest_cwnd_ratio(view: SubflowView) -> Value:
+    """Part of the samples in which its window could shrink no more."""
+    cwnd = view.gauge("cwnd_bytes")
+    return Absent(NO_WINDOWS) if cwnd is None else float(np.mean(cwnd <= view.two_packets_bytes))
 
 
 def share(view: SubflowView) -> Value:
@@ -36,6 +67,8 @@ def closed_s(view: SubflowView) -> Value:
 
 
 SUBFLOW_METRICS: dict[str, Callable[[SubflowView], Value]] = {
+    "cwnd_limited_ratio": cwnd_limited_ratio,
+    "smallest_cwnd_ratio": smallest_cwnd_ratio,
     "share": share,
     "opened_s": opened_s,
     "closed_s": closed_s,

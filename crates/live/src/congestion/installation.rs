@@ -3,6 +3,8 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FsWord, statfs};
 use rustix::mount::{MountFlags, mount};
@@ -14,6 +16,8 @@ use crate::LiveError;
 /// Where the kernel keeps what lasts without a process (bpffs), and the part of it that is ours.
 const PINS: &str = "/sys/fs/bpf";
 const OURS: &str = "/sys/fs/bpf/mptcplab";
+const LONGEST_REMOVAL: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 const BPF_FS_MAGIC: FsWord = 0xcafe_4a11;
 
 /// Where a control that sockets can ask for comes from.
@@ -127,12 +131,23 @@ fn pin_of(name: &str) -> PathBuf {
 /// Whether it was there.
 fn unpin(name: &str) -> Result<bool, LiveError> {
     match fs::remove_file(pin_of(name)) {
-        Ok(()) => Ok(true),
+        Ok(()) => {
+            wait_until_gone(name);
+            Ok(true)
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => {
             let doing = format!("removing {}", pin_of(name).display());
             Err(LiveError::while_(doing)(error))
         }
+    }
+}
+
+/// The kernel takes a control back a moment after its file is gone; not before somebody else who holds it lets it go.
+fn wait_until_gone(name: &str) {
+    let start = Instant::now();
+    while available().iter().any(|there| there == name) && start.elapsed() < LONGEST_REMOVAL {
+        thread::sleep(LOOK_EVERY);
     }
 }
 

@@ -16,6 +16,7 @@ use std::num::NonZero;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use netlab::capabilities::Missing;
 use netlab::resolved::{Experiment, Layer, Stack};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use serde::Serialize;
@@ -78,6 +79,13 @@ impl Hosts {
         let layout = Layout::new(experiment)?;
         switches::check_loops(&layout)?;
         routing::plan(experiment, &layout).map(drop)
+    }
+
+    /// What hosts with the kernel's stack are to do that this kernel cannot be told.
+    pub(crate) fn missing_settings(experiment: &Experiment) -> Vec<Missing> {
+        let hosts = experiment.hosts.iter();
+        let of_kernel = hosts.filter(|host| host.stack != Stack::Userspace);
+        of_kernel.flat_map(settings::missing).collect()
     }
 
     /// Builds all of them. The devices are by the indices of the interfaces in the experiment; interfaces that are up at the start are up.

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use netlab::capabilities::Missing;
 use netlab::resolved::{FailedAfter, Host};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{pread, pwrite};
@@ -109,14 +110,6 @@ fn of_host(host: &Host) -> Vec<Setting> {
         ("net.mptcp.enabled", flag(host.mptcp)),
         ("net.mptcp.checksum_enabled", flag(host.checksum)),
         (
-            "net.mptcp.syn_retrans_before_tcp_fallback",
-            host.syn_retries.to_string(),
-        ),
-        (
-            "net.ipv4.tcp_syn_linear_timeouts",
-            host.syn_linear_timeouts.to_string(),
-        ),
-        (
             "net.ipv4.tcp_rmem",
             buffers(RECEIVE_BUFFER_BYTES, host.rcvbuf_bytes),
         ),
@@ -127,6 +120,8 @@ fn of_host(host: &Host) -> Vec<Setting> {
         // A connection does not begin with what the kernel learnt from an earlier one.
         ("net.ipv4.tcp_no_metrics_save", flag(true)),
     ];
+    let known = recent(host).into_iter().filter(Recent::is_known);
+    settings.extend(known.map(|one| (one.setting, one.value.to_string())));
     let behaviour = host.behaviour();
     // What the old kernel did instead is not to be had; then the kernel's own value stays.
     if behaviour.failed_after == FailedAfter::Stale {
@@ -134,6 +129,50 @@ fn of_host(host: &Host) -> Vec<Setting> {
         settings.push(("net.mptcp.stale_loss_cnt", intervals));
     }
     settings
+}
+
+/// What older kernels cannot be told of a host. Where a description leaves it at its default, they do as they always do.
+struct Recent {
+    setting: &'static str,
+    field: &'static str,
+    value: u32,
+    default: u32,
+}
+
+impl Recent {
+    fn is_known(&self) -> bool {
+        path_of(self.setting).exists()
+    }
+}
+
+fn recent(host: &Host) -> [Recent; 2] {
+    [
+        Recent {
+            setting: "net.mptcp.syn_retrans_before_tcp_fallback",
+            field: "syn_retries",
+            value: host.syn_retries,
+            default: 3,
+        },
+        Recent {
+            setting: "net.ipv4.tcp_syn_linear_timeouts",
+            field: "syn_linear_timeouts",
+            value: host.syn_linear_timeouts,
+            default: 4,
+        },
+    ]
+}
+
+/// What a description wants of a host that this kernel cannot be told.
+pub(super) fn missing(host: &Host) -> impl Iterator<Item = Missing> {
+    let wanted = recent(host).into_iter();
+    let lacking = wanted.filter(|one| one.value != one.default && !one.is_known());
+    lacking.map(|one| Missing {
+        feature: format!("hosts.{}.{}: {}", host.id, one.field, one.value),
+        why: format!(
+            "this kernel has no setting {}: leave it at {}, or use a newer one",
+            one.setting, one.default
+        ),
+    })
 }
 
 /// The three numbers of `tcp_rmem` and `tcp_wmem`.

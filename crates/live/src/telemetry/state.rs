@@ -85,7 +85,7 @@ pub struct SubflowState {
     pub cwnd_bytes: Option<u64>,
     /// Slow-start threshold; `None` while it is infinite.
     pub ssthresh_bytes: Option<u64>,
-    /// Sent and not acknowledged, in full segments.
+    /// On the way as far as the sender knows, in full segments.
     pub in_flight_bytes: Option<u64>,
     /// Payload of a full segment.
     pub mss_bytes: Option<u32>,
@@ -146,7 +146,7 @@ impl FlowTelemetry {
 
 impl SubflowState {
     /// Names of what [`Self::values`] gives.
-    pub const METRICS: [&'static str; 9] = [
+    pub const METRICS: [&'static str; 10] = [
         "bytes_sent",
         "bytes_received",
         "retransmitted_bytes",
@@ -154,6 +154,7 @@ impl SubflowState {
         "alive",
         "cwnd_bytes",
         "ssthresh_bytes",
+        "in_flight_bytes",
         "srtt_s",
         "backup",
     ];
@@ -170,6 +171,7 @@ impl SubflowState {
             Some(f64::from(u8::from(self.is_alive))),
             now(bytes(self.cwnd_bytes)),
             now(bytes(self.ssthresh_bytes)),
+            now(bytes(self.in_flight_bytes)),
             now(self.srtt_s),
             now(self
                 .is_backup

@@ -86,6 +86,8 @@ pub(super) struct TcpInfo {
     pub(super) unacked_segments: u32,
     pub(super) sacked_segments: u32,
     pub(super) lost_segments: u32,
+    /// Of the lost ones, those that were sent again and are on the way.
+    pub(super) resent_segments: u32,
     /// `None` before the first measurement.
     pub(super) srtt: Option<Duration>,
     pub(super) rtt_variation: Option<Duration>,
@@ -115,6 +117,12 @@ const INFINITE: u32 = 0x7fff_ffff;
 const NEVER: u32 = u32::MAX;
 
 impl TcpInfo {
+    /// What is on the way as far as the sender knows (RFC 6675's pipe), in segments.
+    pub(super) fn in_flight_segments(&self) -> u32 {
+        let arrived_or_lost = self.sacked_segments + self.lost_segments;
+        (self.unacked_segments + self.resent_segments).saturating_sub(arrived_or_lost)
+    }
+
     /// Reads what there is; `None` if that is not even what Linux 4.6 had.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let fields = Fields(bytes);
@@ -133,6 +141,7 @@ impl TcpInfo {
             unacked_segments: fields.u32(24)?,
             sacked_segments: fields.u32(28)?,
             lost_segments: fields.u32(32)?,
+            resent_segments: fields.u32(36)?,
             srtt,
             rtt_variation: measured(72),
             ssthresh_segments: fields.u32(76).filter(|segments| *segments < INFINITE),

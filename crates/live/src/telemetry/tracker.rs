@@ -427,7 +427,7 @@ impl Subflow {
             retransmitted_segments: sender.map(|tcp| tcp.retransmitted_segments),
             cwnd_bytes: sender.and_then(|tcp| of_segments(tcp.cwnd_segments)),
             ssthresh_bytes: sender.and_then(|tcp| of_segments(tcp.ssthresh_segments?)),
-            in_flight_bytes: sender.and_then(|tcp| of_segments(tcp.unacked_segments)),
+            in_flight_bytes: sender.and_then(|tcp| of_segments(tcp.in_flight_segments())),
             mss_bytes: sender.map(|tcp| tcp.mss_bytes),
             srtt_s: sender.and_then(|tcp| tcp.srtt).map(seconds),
             rtt_variation_s: sender.and_then(|tcp| tcp.rtt_variation).map(seconds),

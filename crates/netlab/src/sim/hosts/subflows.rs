@@ -36,13 +36,14 @@ pub(in crate::sim) struct SubflowRecord {
 struct Gauges {
     cwnd_bytes: f64,
     ssthresh_bytes: f64,
+    in_flight_bytes: u32,
     srtt: Option<Nanos>,
     is_backup: bool,
     is_stale: bool,
 }
 
 /// Names of what [`SubflowRecord::values`] gives.
-pub(in crate::sim) const SUBFLOW_METRICS: [&str; 10] = [
+pub(in crate::sim) const SUBFLOW_METRICS: [&str; 11] = [
     "bytes_sent",
     "bytes_received",
     "retransmitted_bytes",
@@ -50,6 +51,7 @@ pub(in crate::sim) const SUBFLOW_METRICS: [&str; 10] = [
     "alive",
     "cwnd_bytes",
     "ssthresh_bytes",
+    "in_flight_bytes",
     "srtt_s",
     "backup",
     "stale",
@@ -114,6 +116,7 @@ impl Subflows {
             subflow.now = is_open.then_some(Gauges {
                 cwnd_bytes: state.window.cwnd_bytes,
                 ssthresh_bytes: state.window.ssthresh_bytes,
+                in_flight_bytes: state.window.in_flight_bytes,
                 srtt: state.window.srtt,
                 is_backup: state.is_backup,
                 is_stale: state.is_stale,
@@ -189,6 +192,7 @@ impl SubflowRecord {
             now.map(|now| now.cwnd_bytes),
             now.map(|now| now.ssthresh_bytes)
                 .filter(|bytes| bytes.is_finite()),
+            now.map(|now| f64::from(now.in_flight_bytes)),
             srtt.map(|srtt| srtt as f64 / NANOS_PER_SECOND as f64),
             now.map(|now| bit(now.is_backup)),
             now.map(|now| bit(now.is_stale)),
