@@ -11,23 +11,21 @@ from mptcplab import run
 from mptcplab.catalogue import find
 from mptcplab.results import Bundle
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.soak]
 
 COUPLED = ["lia", "olia", "balia", "wvegas"]
 LOSS_BASED = ["lia", "olia", "balia"]
 HERE = Path(__file__).parent
-#: For every day, and for the soak.
-FEW = [("lia", 2)]
-MANY = 10
+REPEAT = 10
 TCP = "{from: client, to: server, transport: tcp, cc: reno, primary: %s}"
 MOST_ATTEMPTS = 3
 
 
-def runs(file: str, cell: str, control: str, repeat: int, out: Path, **changes: str) -> list[Bundle]:
+def runs(file: str, cell: str, control: str, out: Path, **changes: str) -> list[Bundle]:
     """Runs of a cell of the matrix that the machine was not too busy for."""
     [member] = find(str(HERE / file), {"cell": cell, "control": control, **changes})
     for _ in range(MOST_ATTEMPTS):
-        bundles = run(member, on="kernel", repeat=repeat, out=out)
+        bundles = run(member, on="kernel", repeat=REPEAT, out=out)
         if all(bundle.status == "done" for bundle in bundles):
             break
     return [bundle for bundle in bundles if bundle.status == "done"]
@@ -47,16 +45,11 @@ def share_of(bundles: Sequence[Bundle], link: str) -> float:
     return fmean(shares)
 
 
-def at_once(controls: Sequence[str]) -> list[object]:
-    """Some for every day, all of them for the soak."""
-    return [*FEW, *(pytest.param(control, MANY, marks=pytest.mark.soak) for control in controls)]
-
-
-@pytest.mark.parametrize(("control", "repeat"), at_once(LOSS_BASED))
-def test_as_much_as_tcp_on_the_best_path(control: str, repeat: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("control", LOSS_BASED)
+def test_as_much_as_tcp_on_the_best_path(control: str, tmp_path: Path) -> None:
     where = ("controls-disjoint.yaml", "50ms-1bdp")
-    together = runs(*where, control, repeat, tmp_path, duration="10s")
-    alone = runs(*where, "reno", repeat, tmp_path, duration="10s", **{"flows.tested": TCP % "one"})
+    together = runs(*where, control, tmp_path, duration="10s")
+    alone = runs(*where, "reno", tmp_path, duration="10s", **{"flows.tested": TCP % "one"})
     assert goodput_bps(together, "tested") >= 0.95 * goodput_bps(alone, "tested")
 
 
@@ -64,18 +57,16 @@ def test_as_much_as_tcp_on_the_best_path(control: str, repeat: int, tmp_path: Pa
 LEAST_BESIDE_TCP = {"lia": 0.6, "balia": 0.6, "olia": 0.4, "wvegas": 0.1}
 
 
-@pytest.mark.parametrize(("control", "repeat"), at_once(COUPLED))
-def test_no_more_than_tcp_on_a_shared_path(control: str, repeat: int, tmp_path: Path) -> None:
-    found = runs("controls-shared.yaml", "reno-10ms-4bdp", control, repeat, tmp_path)
+@pytest.mark.parametrize("control", COUPLED)
+def test_no_more_than_tcp_on_a_shared_path(control: str, tmp_path: Path) -> None:
+    found = runs("controls-shared.yaml", "reno-10ms-4bdp", control, tmp_path)
     of_tcp = goodput_bps(found, "tested") / goodput_bps(found, "rival")
     assert LEAST_BESIDE_TCP[control] <= of_tcp <= 1.1
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("control", LOSS_BASED)
 def test_the_share_moves_to_the_path_with_fewer_losses(control: str, tmp_path: Path) -> None:
     shares = {
-        name: share_of(runs("controls-disjoint.yaml", "lossy", name, MANY, tmp_path), "one")
-        for name in (control, "reno")
+        name: share_of(runs("controls-disjoint.yaml", "lossy", name, tmp_path), "one") for name in (control, "reno")
     }
     assert shares[control] > shares["reno"]

@@ -1,4 +1,4 @@
-"""The middlebox matrix with the kernel at one end: some cells in `make test`, all of them in `make soak`."""
+"""The middlebox matrix with the kernel at one end: a cell of each row in `make test`, all of them in `make soak`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from measured import measured
-from middlebox_matrix import Cell, Ends, cells, pairwise
+from middlebox_matrix import Cell, Ends, cells, one_of_each
 
 pytestmark = pytest.mark.kernel
 
 ENDS: tuple[Ends, Ends] = ("ours - kernel", "kernel - ours")
-CHOSEN = pairwise(ENDS)
+CHOSEN = one_of_each(ENDS)
 OTHERS = [cell for cell in cells(ENDS) if cell not in CHOSEN]
 
 
