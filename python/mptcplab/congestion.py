@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mptcplab import _core
-from mptcplab.errors import PrivilegeError, RunFailed, Unsupported, UsageError
+from mptcplab.errors import Unsupported, UsageError, of_core
 
 KERNEL = "kernel"
 
@@ -43,14 +43,8 @@ def _each(state: str, names: Sequence[str] | None, change: Callable[[str], None]
     """Change all of these names, or all in this state."""
     given = [one["name"] for one in controls(names)]
     for name in given if names else [one["name"] for one in controls() if one["state"] == state]:
-        try:
+        with of_core(KERNEL):
             change(name)
-        except PermissionError as error:
-            raise PrivilegeError(KERNEL, str(error)) from error
-        except ValueError as error:
-            raise UsageError(str(error)) from error
-        except RuntimeError as error:
-            raise RunFailed(str(error)) from error
 
 
 def _linux() -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -85,3 +86,16 @@ class ClusterError(MptcplabError):
     """A cluster cannot carry out runs; the message says why, and what helps."""
 
     exit_status = 3
+
+
+@contextmanager
+def of_core(backend: str) -> Iterator[None]:
+    """What the compiled core raises inside becomes PrivilegeError, UsageError or RunFailed."""
+    try:
+        yield
+    except PermissionError as error:
+        raise PrivilegeError(backend, str(error)) from error
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    except RuntimeError as error:
+        raise RunFailed(str(error)) from error

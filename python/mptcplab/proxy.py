@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mptcplab import _core
-from mptcplab.errors import PrivilegeError, RunFailed, Unsupported, UsageError
+from mptcplab.errors import Unsupported, UsageError, of_core
 
 KERNEL = "kernel"
 #: How late a signal may be noticed.
@@ -55,33 +55,22 @@ def serve(port: int, settings: Settings, *, ready: Callable[[], None] = lambda: 
 def _started(settings: Settings, **work: Any) -> Any:
     if not hasattr(_core, "Proxy"):
         raise Unsupported(KERNEL, [("mptcplab proxy", "it needs Linux")])
-    return _translated(
-        lambda: _core.Proxy(
+    with of_core(KERNEL):
+        return _core.Proxy(
             list(settings.interfaces),
             cc=settings.cc,
             scheduler=settings.scheduler,
             path_manager=settings.path_manager,
             **work,
         )
-    )
 
 
 def _report(proxy: Any) -> dict[str, Any]:
-    while (report := _translated(lambda: proxy.wait(PATIENCE_S))) is None:
-        pass
+    with of_core(KERNEL):
+        while (report := proxy.wait(PATIENCE_S)) is None:
+            pass
     done: dict[str, Any] = json.loads(report)
     return done
-
-
-def _translated(action: Callable[[], Any]) -> Any:
-    try:
-        return action()
-    except PermissionError as error:
-        raise PrivilegeError(KERNEL, str(error)) from error
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    except RuntimeError as error:
-        raise RunFailed(str(error)) from error
 
 
 @contextmanager

@@ -13,6 +13,15 @@ pub struct Payload(Rope);
 /// The longest payload in bytes.
 pub const MAX_LEN: usize = u32::MAX as usize;
 
+/// Pieces beyond holes that are kept in any case, and one more for so many bytes of window.
+const MIN_PIECES: u64 = 256;
+const WINDOW_BYTES_PER_PIECE: u64 = 256;
+
+/// How many pieces are kept beyond holes of a window: tiny ones cannot take much more memory than full segments.
+pub(crate) fn most_pieces(window_bytes: u64) -> usize {
+    (MIN_PIECES + window_bytes / WINDOW_BYTES_PER_PIECE) as usize
+}
+
 /// Bytes of a stream that are worked out at once.
 const STREAM_CHUNK_LEN: usize = 512;
 

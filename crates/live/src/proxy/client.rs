@@ -132,17 +132,9 @@ impl Client {
         let addresses: Vec<_> = network.addresses().collect();
         let program_network = ProgramNamespace::new(&addresses, &loopback_nameservers())?;
         let waiting = Waiting::new(Source::from)?;
-        let watch = || {
-            waiting.for_input(&program_network, Source::Program)?;
-            waiting.for_input(network.watch(), Source::Addresses)?;
-            for (index, outlet) in network.outlets().iter().enumerate() {
-                waiting.for_input(outlet, Source::Outlet(index))?;
-            }
-            Ok(())
-        };
-        watch().map_err(LiveError::while_::<std::io::Error>(
-            "watching the interfaces",
-        ))?;
+        let program = waiting.for_input(&program_network, Source::Program);
+        program.map_err(LiveError::while_("watching the interfaces"))?;
+        network.be_waited_for(&waiting, Source::Addresses, Source::Outlet)?;
         let endpoint = Endpoint::new(NetworkView::default(), Box::new(UnwrapErr(SysRng)));
         let wire = TunWire {
             network: program_network,

@@ -86,14 +86,7 @@ impl Gateway {
         raise_descriptor_limit();
         let mut network = NetworkSide::open(settings, Routes::OfMachine)?;
         let waiting = Waiting::new(Source::from)?;
-        let watch = || {
-            waiting.for_input(network.watch(), Source::Addresses)?;
-            for (index, outlet) in network.outlets().iter().enumerate() {
-                waiting.for_input(outlet, Source::Outlet(index))?;
-            }
-            Ok(())
-        };
-        watch().map_err(LiveError::while_::<io::Error>("watching the interfaces"))?;
+        network.be_waited_for(&waiting, Source::Addresses, Source::Outlet)?;
         network.listen(settings, port)?;
         Ok(Self {
             clock: Clock::start(),

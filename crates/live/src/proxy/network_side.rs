@@ -22,6 +22,7 @@ use super::engine_side::{EngineSide, Wire};
 use super::held_ports::HeldPorts;
 use super::outlets::{self, Outlet, Routes};
 use super::report::InterfaceReport;
+use super::waiting::Waiting;
 use super::{Choice, Settings};
 use crate::LiveError;
 use crate::netlink::AddressWatch;
@@ -126,12 +127,23 @@ impl NetworkSide {
         self.engine.wire.outlets.iter().map(|outlet| outlet.address)
     }
 
-    pub(super) fn outlets(&self) -> &[Outlet] {
-        &self.engine.wire.outlets
-    }
-
-    pub(super) fn watch(&self) -> &AddressWatch {
-        &self.watch
+    /// Has packets and news of addresses waited for, under these names.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn be_waited_for<Name: Into<u64>>(
+        &self,
+        waiting: &Waiting<Name>,
+        addresses: Name,
+        outlet: fn(usize) -> Name,
+    ) -> Result<(), LiveError> {
+        let mut outlets = self.engine.wire.outlets.iter().enumerate();
+        waiting
+            .for_input(&self.watch, addresses)
+            .and_then(|()| {
+                outlets.try_for_each(|(index, one)| waiting.for_input(one, outlet(index)))
+            })
+            .map_err(LiveError::while_("watching the interfaces"))
     }
 
     pub(super) fn interfaces(&self) -> &[InterfaceReport] {

@@ -4,14 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::Buffer;
 use super::receive_tuning::Tuning;
-use crate::payload::Payload;
+use crate::payload::{Payload, most_pieces};
 use crate::queue;
 use crate::time::Nanos;
-
-/// Pieces beyond holes that are kept in any case, and one more for so many bytes of window: tiny pieces cannot take much more
-/// memory than full segments.
-const MIN_PIECES: u64 = 256;
-const WINDOW_BYTES_PER_PIECE: u64 = 256;
 
 /// Pieces that nobody has read yet become one as long as it is no longer.
 const SMALL_BYTES: u32 = 1024;
@@ -142,8 +137,7 @@ impl ReceiveBuffer {
     }
 
     fn has_room_for_a_piece(&self) -> bool {
-        let most = MIN_PIECES + (self.edge - self.next) / WINDOW_BYTES_PER_PIECE;
-        (self.out_of_order.len() as u64) < most
+        self.out_of_order.len() < most_pieces(self.edge - self.next)
     }
 
     /// Whether so many bytes are what is missing, with nothing behind them and all of them allowed: then there is nothing to be

@@ -68,10 +68,7 @@ impl Endpoint {
             self.answer_by_cookie(now, four, syn);
             return;
         }
-        let choice = Choice {
-            key: self.free_key(),
-            iss: SeqNr(self.rng.next_u32()),
-        };
+        let choice = self.choose();
         let profile = &self.listeners[&port].profile;
         let connection = self.answer(now, four, syn, choice, profile);
         self.add_half_open(connection, four);
@@ -91,12 +88,16 @@ impl Endpoint {
         if !is_syn || self.by_ends.contains_key(&four.into()) {
             return None;
         }
-        let choice = Choice {
-            key: self.free_key(),
-            iss: SeqNr(self.rng.next_u32()),
-        };
+        let choice = self.choose();
         let connection = self.answer(now, four, &syn.segment, choice, profile);
         Some(self.add(connection, four, None))
+    }
+
+    fn choose(&mut self) -> Choice {
+        Choice {
+            key: self.free_key(),
+            iss: SeqNr(self.rng.next_u32()),
+        }
     }
 
     fn add_half_open(&mut self, connection: Connection, four: FourTuple) -> ConnectionId {

@@ -2,15 +2,10 @@
 
 use std::collections::VecDeque;
 
-use crate::payload::Payload;
+use crate::payload::{Payload, most_pieces};
 use crate::queue;
 use crate::seq::SeqNr;
 use crate::wire::{SackBlock, SackBlocks};
-
-/// Pieces beyond holes that are kept in any case, and one more for so many bytes of window: tiny segments cannot take more
-/// memory than full ones.
-const MIN_PIECES: usize = 256;
-const WINDOW_BYTES_PER_PIECE: usize = 256;
 
 #[derive(Clone, Debug)]
 struct Piece {
@@ -126,7 +121,7 @@ impl Reassembly {
                 Placed::InOrder
             }
             disorder => {
-                let window = edge.distance_from(self.next).max(0) as usize;
+                let window = edge.distance_from(self.next).max(0) as u64;
                 disorder.get_or_insert_default().keep(piece, window)
             }
         }
@@ -224,8 +219,8 @@ impl Disorder {
     }
 
     /// Takes a piece that lies beyond a hole, within a window of so many bytes.
-    fn keep(&mut self, piece: Piece, window_bytes: usize) -> Placed {
-        if self.pieces.len() >= MIN_PIECES + window_bytes / WINDOW_BYTES_PER_PIECE {
+    fn keep(&mut self, piece: Piece, window_bytes: u64) -> Placed {
+        if self.pieces.len() >= most_pieces(window_bytes) {
             return Placed::Nowhere;
         }
         let block = SackBlock {
