@@ -13,6 +13,7 @@ mod hosts;
 mod mailbox;
 mod namespace;
 mod netlink;
+mod offload;
 mod own_stack;
 mod path_manager;
 pub mod programs;

@@ -105,11 +105,11 @@ impl Device {
     }
 
     /// Whether packets may be read that are larger than the MTU, to be cut by whoever sends them over real wires.
-    /// It is leave, not an order: a virtual Ethernet pair never gives any.
-    pub(crate) fn set_super_packets(&self, on: bool) -> io::Result<()> {
+    /// Whether there may be such now: a virtual Ethernet pair neither gives nor takes any.
+    pub(crate) fn set_super_packets(&self, on: bool) -> io::Result<bool> {
         match &self.side {
-            Side::Tun(tun) => tun.set_super_packets(on),
-            Side::Veth(_) => Ok(()),
+            Side::Tun(tun) => tun.set_super_packets(on).map(|()| on),
+            Side::Veth(_) => Ok(false),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use netlab::link::Enqueued;
 use netlab::links::{Arrival, LinkState, Links};
@@ -50,7 +51,7 @@ impl Port {
     fn give(&self, frame: &Frame) -> io::Result<bool> {
         match &self.stack {
             Some(_) if frame.is_tcp() && !self.is_up => Err(Errno::IO.into()),
-            Some(stack) if frame.is_tcp() => Ok(stack.put(Message::Packet(frame.ip().into()))),
+            Some(stack) if frame.is_tcp() => Ok(stack.put(Message::Packet(frame.whole_ip()))),
             _ => self.device.write(&frame.bytes).map(|()| true),
         }
     }
@@ -112,6 +113,8 @@ pub(super) struct Fabric {
     /// What hosts with our own stack send.
     pub(super) from_stacks: Arc<Mailbox<Outgoing>>,
     arriving: VecDeque<Outgoing>,
+    /// By port: such a host asks.
+    takes_super_packets: Arc<[AtomicBool]>,
     /// Packets for which such a host had no room.
     pub(super) overflows: u64,
     interface_ids: Vec<String>,
@@ -182,6 +185,7 @@ impl Fabric {
             scratch: vec![0; LARGEST_READ_BYTES],
             from_stacks: Arc::clone(&mailboxes.to_links),
             arriving: VecDeque::new(),
+            takes_super_packets: Arc::clone(&mailboxes.takes_super_packets),
             overflows: 0,
             interface_ids: experiment
                 .interfaces
@@ -213,14 +217,13 @@ impl Fabric {
         let is_on_medium = one == other;
         let ends = directions.map(|direction| self.ends[direction]);
         let is_captured = ends.iter().any(|end| self.ports[*end].is_captured);
-        // Our own stack takes no packets that are to be cut.
-        let is_ours = ends.iter().any(|end| self.ports[*end].stack.is_some());
         let is_changed = ends.iter().any(|end| self.middleboxes.contains_key(end));
-        let is_whole = !is_on_medium && !is_captured && !is_ours && !is_changed;
+        let is_whole = !is_on_medium && !is_captured && !is_changed;
         let on = is_whole && is_unshaped(forward) && is_unshaped(backward);
         for end in ends {
             let chosen = self.ports[end].device.set_super_packets(on);
-            chosen.map_err(LiveError::while_("setting a device's super-packets"))?;
+            let chosen = chosen.map_err(LiveError::while_("setting a device's super-packets"))?;
+            self.takes_super_packets[end].store(chosen, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -1,12 +1,14 @@
 //! What travels over an emulated link: bytes as a device gave them.
 
 use std::hash::Hasher;
+use std::sync::Arc;
 
 use netlab::link::Packet;
 use netlab::resolved::Layer;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::device::VIRTIO_HEADER_BYTES;
+use crate::offload::{complete_checksum, lacks_checksum};
 
 pub(super) const ETHERNET_HEADER_BYTES: usize = 14;
 const TCP: u8 = 6;
@@ -35,6 +37,17 @@ impl Frame {
             _ => None,
         };
         protocol == Some(&TCP)
+    }
+
+    /// The IP packet with its checksum, which a device that takes super-packets leaves open.
+    pub(super) fn whole_ip(&self) -> Arc<[u8]> {
+        let mut packet: Arc<[u8]> = self.ip().into();
+        if lacks_checksum(&self.bytes)
+            && let Some(packet) = Arc::get_mut(&mut packet)
+        {
+            complete_checksum(packet);
+        }
+        packet
     }
 
     /// From the IP header on.

@@ -26,6 +26,7 @@ use super::waiting::Waiting;
 use super::{Choice, Settings};
 use crate::LiveError;
 use crate::netlink::AddressWatch;
+use crate::offload::complete_checksum;
 
 /// As Linux's buffers: what they begin with, and how far they grow (`tcp_wmem`, `tcp_rmem`).
 const SEND_BUFFER: Buffer = Buffer::Auto {
@@ -221,7 +222,7 @@ impl NetworkSide {
                 Err(_) => return None,
             };
             let bytes = &mut self.scratch[..count];
-            outlets::complete_checksum(bytes);
+            complete_checksum(bytes);
             // What is harmed nobody sent.
             if let Ok((packet, _)) = Packet::parse(&Arc::from(&*bytes)) {
                 return Some(packet);

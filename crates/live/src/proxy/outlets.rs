@@ -7,8 +7,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use mptcp::wire::checksum::Sum;
-use mptcp::wire::{Ipv4View, Ipv6View, TCP_PROTOCOL};
+use mptcp::wire::TCP_PROTOCOL;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, ipproto, recvfrom, sendto,
     socket_with, sockopt,
@@ -172,45 +171,5 @@ fn is_routed(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !address.is_loopback() && !address.is_link_local(),
         IpAddr::V6(address) => !address.is_loopback() && !address.is_unicast_link_local(),
-    }
-}
-
-/// Writes the checksum that a device was to write: until then the field has the sum of the pseudo-header, as in packets that never
-/// were on a wire and in those that the kernel has put together.
-pub(super) fn complete_checksum(packet: &mut [u8]) {
-    const CHECKSUM: std::ops::Range<usize> = 16..18;
-    let Some((source, destination, header_len)) = ends(packet) else {
-        return;
-    };
-    let segment = &mut packet[header_len..];
-    let pseudo = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, segment.len());
-    let unfinished = (!pseudo.checksum()).to_be_bytes();
-    if segment.get(CHECKSUM) == Some(&unfinished) {
-        let mut sum = Sum::new();
-        sum.add_bytes(segment);
-        let checksum = sum.checksum();
-        segment[CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
-    }
-}
-
-/// Source and destination of a packet, and the bytes of its header.
-fn ends(packet: &[u8]) -> Option<(IpAddr, IpAddr, usize)> {
-    match packet.first()? >> 4 {
-        4 => {
-            let view = Ipv4View::new(packet).ok()?;
-            Some((
-                view.source().into(),
-                view.destination().into(),
-                view.header_len(),
-            ))
-        }
-        _ => {
-            let view = Ipv6View::new(packet).ok()?;
-            Some((
-                view.source().into(),
-                view.destination().into(),
-                IPV6_HEADER_BYTES,
-            ))
-        }
     }
 }

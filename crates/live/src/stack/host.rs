@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mptcp::connection::Event;
 use mptcp::endpoint::{ConnectionId, Endpoint, Profile};
@@ -21,6 +22,7 @@ use super::{Message, Outgoing};
 use crate::Clock;
 use crate::hosts::Departure;
 use crate::mailbox::Mailbox;
+use crate::offload::SuperPacket;
 use crate::path_manager::{Note, PathEvent, What};
 use crate::telemetry::EngineEnd;
 use crate::traffic::{Journal, MakeEnd, Opened, Openings, StreamEnd};
@@ -78,6 +80,8 @@ pub(crate) struct Host {
     /// Its addresses that nothing is sent from and nothing arrives at.
     unusable: BTreeSet<IpAddr>,
     outgoing: VecDeque<Outgoing>,
+    /// The last packets of flows over links that take super-packets: the next ones may join them.
+    gathered: Vec<SuperPacket>,
     /// What connections that are gone said last.
     gone: Vec<EngineEnd>,
     path_events: Vec<PathEvent>,
@@ -100,6 +104,23 @@ pub(super) struct Outside {
     /// By source and destination.
     pub(super) departures: BTreeMap<(IpAddr, IpAddr), Departure>,
     pub(super) to_links: Arc<Mailbox<Outgoing>>,
+    /// By port.
+    pub(super) takes_super_packets: Arc<[AtomicBool]>,
+}
+
+impl Outside {
+    fn way_of(&self, packet: &Packet) -> Option<&Departure> {
+        self.departures.get(&(packet.source, packet.destination))
+    }
+}
+
+impl Departure {
+    fn outgoing(&self, packet: &SuperPacket) -> Outgoing {
+        Outgoing {
+            port: self.port,
+            bytes: packet.emit(&self.header),
+        }
+    }
 }
 
 impl Host {
@@ -120,6 +141,7 @@ impl Host {
             outside: parts.outside,
             unusable: parts.unusable,
             outgoing: VecDeque::new(),
+            gathered: Vec::new(),
             gone: Vec::new(),
             path_events: Vec::new(),
             is_over: false,
@@ -181,8 +203,9 @@ impl Host {
     fn answer(&mut self, now: Nanos) {
         loop {
             while let Some(packet) = self.next_packet(now) {
-                self.send(&packet);
+                self.send(packet);
             }
+            self.send_gathered();
             let Some((id, event)) = self.endpoint.poll_event() else {
                 return;
             };
@@ -200,24 +223,35 @@ impl Host {
     }
 
     /// Without a route, or from an address that is gone, a packet goes nowhere.
-    fn send(&mut self, packet: &Packet) {
+    fn send(&mut self, packet: Packet) {
         if self.unusable.contains(&packet.source) {
             return;
         }
-        let Some(way) = self
-            .outside
-            .departures
-            .get(&(packet.source, packet.destination))
-        else {
+        let Some(way) = self.outside.way_of(&packet) else {
             return;
         };
-        let mut bytes = Vec::with_capacity(way.header.len() + packet.wire_len());
-        bytes.extend_from_slice(&way.header);
-        packet.emit(&mut bytes);
-        self.outgoing.push_back(Outgoing {
-            port: way.port,
-            bytes,
-        });
+        let mut flows = self.gathered.iter_mut();
+        let place = flows.position(|gathered| gathered.is_of_flow(&packet));
+        if let Some(place) = place {
+            if self.gathered[place].take_in(&packet) {
+                return;
+            }
+            let before = self.gathered.swap_remove(place);
+            self.outgoing.push_back(way.outgoing(&before));
+        }
+        let packet = SuperPacket::of(packet);
+        match self.outside.takes_super_packets[way.port].load(Ordering::Relaxed) {
+            true => self.gathered.push(packet),
+            false => self.outgoing.push_back(way.outgoing(&packet)),
+        }
+    }
+
+    /// Nothing comes that could join them now.
+    fn send_gathered(&mut self) {
+        for packet in self.gathered.drain(..) {
+            let way = self.outside.way_of(packet.packet());
+            self.outgoing.extend(way.map(|way| way.outgoing(&packet)));
+        }
     }
 
     fn do_what_is_due(&mut self) {

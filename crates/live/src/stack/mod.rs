@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -62,6 +63,8 @@ pub(crate) struct Mailboxes {
     pub(crate) inboxes: BTreeMap<String, Arc<Mailbox<Message>>>,
     /// What all of them send.
     pub(crate) to_links: Arc<Mailbox<Outgoing>>,
+    /// By the places of interfaces among the experiment's: whether what begins there takes super-packets now.
+    pub(crate) takes_super_packets: Arc<[AtomicBool]>,
 }
 
 impl Mailboxes {
@@ -76,6 +79,11 @@ impl Mailboxes {
         Ok(Self {
             inboxes: ours.collect::<io::Result<_>>()?,
             to_links: Arc::new(Mailbox::new(TO_LINKS_PACKETS)?),
+            takes_super_packets: experiment
+                .interfaces
+                .iter()
+                .map(|_| AtomicBool::new(false))
+                .collect(),
         })
     }
 }
@@ -124,6 +132,7 @@ impl Stacks {
             let outside = Outside {
                 departures: hosts.departures(&host.id),
                 to_links: Arc::clone(&mailboxes.to_links),
+                takes_super_packets: Arc::clone(&mailboxes.takes_super_packets),
             };
             let parts = parts(&lookup, seed, index, view, outside, roles);
             (parts, Arc::clone(&mailboxes.inboxes[&host.id]))

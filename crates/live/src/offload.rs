@@ -1,0 +1,244 @@
+//! What a network card does in place of a stack: cutting super-packets into segments, and writing checksums.
+//!
+//! Before each packet of a device stands a `struct virtio_net_hdr` (<linux/virtio_net.h>), which says what of it is still to be done.
+
+use std::net::IpAddr;
+
+use mptcp::wire::checksum::Sum;
+use mptcp::wire::{
+    DataNumber, Dss, Flags, Ipv4View, Ipv6View, Mapping, MptcpOption, Packet, Segment,
+    TCP_PROTOCOL, TcpOptions,
+};
+
+use crate::device::VIRTIO_HEADER_BYTES;
+
+/// From <linux/virtio_net.h>.
+const NEEDS_CHECKSUM: u8 = 1;
+const SEGMENTS_OF_TCP_OVER_IPV4: u8 = 1;
+const SEGMENTS_OF_TCP_OVER_IPV6: u8 = 4;
+
+const IPV6_HEADER_BYTES: usize = 40;
+/// Where the checksum stands in a header of TCP.
+const CHECKSUM: std::ops::Range<usize> = 16..18;
+/// IP counts no more.
+const LARGEST_PACKET_BYTES: u32 = 65_535;
+
+/// Segments of a flow that follow each other, as one packet. Whoever cuts it again copies its options into each segment, so all have the
+/// same; their DSS are one, whose mapping is over all of them (RFC 8684, section 3.3.1).
+#[derive(Debug)]
+pub(crate) struct SuperPacket {
+    /// The first segment, with the payload of all.
+    whole: Packet,
+    payload_bytes: u32,
+    /// Of each segment but the last one.
+    segment_bytes: u32,
+    largest_bytes: u32,
+}
+
+impl SuperPacket {
+    /// Of one segment.
+    pub(crate) fn of(first: Packet) -> Self {
+        let payload_bytes = first.segment.payload.len();
+        let headers = first.wire_len() as u32 - payload_bytes;
+        Self {
+            payload_bytes,
+            segment_bytes: payload_bytes,
+            largest_bytes: LARGEST_PACKET_BYTES - headers,
+            whole: first,
+        }
+    }
+
+    /// Its headers are those of all its segments.
+    pub(crate) fn packet(&self) -> &Packet {
+        &self.whole
+    }
+
+    /// Whether that packet goes the same way.
+    pub(crate) fn is_of_flow(&self, packet: &Packet) -> bool {
+        let (ours, its) = (&self.whole.segment, &packet.segment);
+        let ports = |segment: &Segment| (segment.source_port, segment.destination_port);
+        (self.whole.source, self.whole.destination) == (packet.source, packet.destination)
+            && ports(ours) == ports(its)
+    }
+
+    /// Takes in the next packet of the flow; whether that could be done.
+    pub(crate) fn take_in(&mut self, next: &Packet) -> bool {
+        let bytes = next.segment.payload.len();
+        let is_open = self.payload_bytes.is_multiple_of(self.segment_bytes.max(1));
+        let fits = bytes <= self.segment_bytes && self.payload_bytes + bytes <= self.largest_bytes;
+        if bytes == 0 || !is_open || !fits || !self.is_followed_by(next) {
+            return false;
+        }
+        let Some(options) = self.options_with(bytes) else {
+            return false;
+        };
+        let whole = &mut self.whole.segment;
+        whole.options = options;
+        // PSH may stand in the last one only.
+        whole.flags = next.segment.flags;
+        whole.payload.append(next.segment.payload.clone());
+        self.payload_bytes += bytes;
+        true
+    }
+
+    /// Whether the next packet differs by its data alone.
+    fn is_followed_by(&self, next: &Packet) -> bool {
+        let (whole, next_segment) = (&self.whole.segment, &next.segment);
+        let is_data = |flags: Flags| flags.0 & !Flags::PSH.0 == Flags::ACK.0;
+        let fields = |segment: &Segment| (segment.ack, segment.window);
+        whole.flags == Flags::ACK
+            && is_data(next_segment.flags)
+            && next_segment.seq == whole.seq + self.payload_bytes
+            && fields(whole) == fields(next_segment)
+            && (self.whole.ecn, &self.whole.via) == (next.ecn, &next.via)
+            && options_behind(whole, self.payload_bytes, next_segment.payload.len())
+                .is_some_and(|expected| expected == next_segment.options)
+    }
+
+    /// Its options, for so many bytes more.
+    fn options_with(&self, bytes: u32) -> Option<TcpOptions> {
+        let options = &self.whole.segment.options;
+        with_mapping(options, |mapping| Mapping {
+            len: mapping.len.saturating_add(bytes as u16),
+            ..mapping
+        })
+    }
+
+    /// Appends the packet to what stands before it: the device's header, filled in here, and that of the frame if there is one.
+    pub(crate) fn emit(&self, header: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(header.len() + self.whole.wire_len());
+        bytes.extend_from_slice(header);
+        self.whole.emit(&mut bytes);
+        if self.payload_bytes > self.segment_bytes {
+            let ip_at = header.len();
+            let headers = bytes.len() - ip_at - self.payload_bytes as usize;
+            self.leave_to_device(&mut bytes, ip_at, headers);
+        }
+        bytes
+    }
+
+    /// Leaves cutting and the checksum to whoever takes it.
+    fn leave_to_device(&self, bytes: &mut [u8], ip_at: usize, headers: usize) {
+        let (kind, ip_bytes) = match self.whole.source {
+            IpAddr::V4(_) => (
+                SEGMENTS_OF_TCP_OVER_IPV4,
+                usize::from(bytes[ip_at] & 15) * 4,
+            ),
+            IpAddr::V6(_) => (SEGMENTS_OF_TCP_OVER_IPV6, IPV6_HEADER_BYTES),
+        };
+        let (source, destination) = (self.whole.source, self.whole.destination);
+        let segment = &mut bytes[ip_at + ip_bytes..];
+        let unfinished = unfinished_checksum(source, destination, segment.len());
+        segment[CHECKSUM].copy_from_slice(&unfinished);
+        let before_ip = ip_at - VIRTIO_HEADER_BYTES;
+        bytes[0] = NEEDS_CHECKSUM;
+        bytes[1] = kind;
+        let numbers = [
+            before_ip + headers,
+            self.segment_bytes as usize,
+            before_ip + ip_bytes,
+            CHECKSUM.start,
+        ];
+        for (place, number) in numbers.into_iter().enumerate() {
+            bytes[2 + 2 * place..][..2].copy_from_slice(&(number as u16).to_ne_bytes());
+        }
+    }
+}
+
+/// The options of a segment of so many bytes that follows those of a super-packet; none if they cannot be told.
+fn options_behind(whole: &Segment, payload_bytes: u32, next_bytes: u32) -> Option<TcpOptions> {
+    let is_covered = |mapping: &Mapping| u32::from(mapping.len) == payload_bytes;
+    let is_whole = mapping_of(&whole.options).is_none_or(|mapping| is_covered(&mapping));
+    let behind = |mapping: Mapping| Mapping {
+        data_seq: match mapping.data_seq {
+            DataNumber::Short(low) => DataNumber::Short(low.wrapping_add(payload_bytes)),
+            DataNumber::Long(number) => DataNumber::Long(number + u64::from(payload_bytes)),
+        },
+        subflow_seq: mapping.subflow_seq.wrapping_add(payload_bytes),
+        len: next_bytes as u16,
+        checksum: None,
+    };
+    is_whole
+        .then(|| with_mapping(&whole.options, behind))
+        .flatten()
+}
+
+/// The options with another mapping. None where there are options of Multipath TCP beside it, or where a mapping has a checksum of its
+/// own or ends the data.
+fn with_mapping(
+    options: &TcpOptions,
+    change: impl FnOnce(Mapping) -> Mapping,
+) -> Option<TcpOptions> {
+    let mut changed = options.clone();
+    match &mut *changed.mptcp {
+        // TCP without more.
+        [] => {}
+        [MptcpOption::Dss(dss)] => *dss = remapped(dss, change)?,
+        _ => return None,
+    }
+    Some(changed)
+}
+
+fn remapped(dss: &Dss, change: impl FnOnce(Mapping) -> Mapping) -> Option<Dss> {
+    let mapping = dss.mapping()?;
+    let is_plain = mapping.checksum.is_none() && !dss.data_fin();
+    is_plain.then(|| dss.with_mapping(Some(change(mapping))))
+}
+
+fn mapping_of(options: &TcpOptions) -> Option<Mapping> {
+    match &*options.mptcp {
+        [MptcpOption::Dss(dss)] => dss.mapping(),
+        _ => None,
+    }
+}
+
+/// Whether the header of a device says that the packet behind it lacks its checksum.
+pub(crate) fn lacks_checksum(header: &[u8]) -> bool {
+    header
+        .first()
+        .is_some_and(|flags| flags & NEEDS_CHECKSUM != 0)
+}
+
+/// Writes the checksum that a device was to write: until then the field has the sum of the pseudo-header, as in packets that never
+/// were on a wire and in those that the kernel has put together.
+pub(crate) fn complete_checksum(packet: &mut [u8]) {
+    let Some((source, destination, header_len)) = ends(packet) else {
+        return;
+    };
+    let segment = &mut packet[header_len..];
+    let unfinished = unfinished_checksum(source, destination, segment.len());
+    if segment.get(CHECKSUM) == Some(&unfinished) {
+        let mut sum = Sum::new();
+        sum.add_bytes(segment);
+        let checksum = sum.checksum();
+        segment[CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
+    }
+}
+
+/// What stands in the field until the segment is summed.
+fn unfinished_checksum(source: IpAddr, destination: IpAddr, segment_bytes: usize) -> [u8; 2] {
+    let pseudo = Sum::of_pseudo_header(source, destination, TCP_PROTOCOL, segment_bytes);
+    (!pseudo.checksum()).to_be_bytes()
+}
+
+/// Source and destination of a packet, and the bytes of its header.
+fn ends(packet: &[u8]) -> Option<(IpAddr, IpAddr, usize)> {
+    match packet.first()? >> 4 {
+        4 => {
+            let view = Ipv4View::new(packet).ok()?;
+            Some((
+                view.source().into(),
+                view.destination().into(),
+                view.header_len(),
+            ))
+        }
+        _ => {
+            let view = Ipv6View::new(packet).ok()?;
+            Some((
+                view.source().into(),
+                view.destination().into(),
+                IPV6_HEADER_BYTES,
+            ))
+        }
+    }
+}
