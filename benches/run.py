@@ -532,6 +532,44 @@ def _goodputs_mbps(on: str, client: str, server: str) -> dict[str, float]:
     return {links: statistics.median(goodputs) for links, goodputs in found.items()}
 
 
+def wire() -> dict[str, Figure]:
+    """Goodput from our stack to the kernel's over links that shape nothing, and their processor time (root); the
+    peer is the kernel twice."""
+    ours, kernel = _unshaped("userspace", "userspace"), _unshaped("kernel", "kernel")
+    figures: dict[str, Figure] = {}
+    for links, gbps in (("one", 3), ("two", 4)):
+        for name, unit, limit, what in (("", "Gbit/s", gbps, 0), ("-cpu", "s/GB", 2.0, 1)):
+            figures[f"wire-{links}{name}"] = {
+                "value": ours[links][what],
+                "unit": unit,
+                "limit": limit,
+                "peer": "kernel to kernel",
+                "peer_value": kernel[links][what],
+            }
+    return figures
+
+
+def _unshaped(on: str, client: str) -> dict[str, tuple[float, float]]:
+    """With one link and with two: Gbit/s and s/GB with this stack at the client, medians of three runs."""
+    found = {}
+    for n, links in enumerate(("one", "two"), start=1):
+        runs = []
+        for _ in range(3):
+            with tempfile.TemporaryDirectory() as folder:
+                command = [MPTCPLAB, "run", ROOT / "benches" / "wire.yaml", "--on", on, "--out", folder, "--json"]
+                command += [f"--set=hosts.client.stack={client}", "--set=hosts.server.stack=kernel"]
+                command += [f"--set=topology.parallel_links.n={n}"]
+                before = os.times()
+                printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+                after = os.times()
+            [flow] = json.loads(printed)["runs"][0]["flows"]
+            cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
+            runs.append((flow["goodput_bps"] / 1e9, cpu_s / (flow["bytes"] / 1e9)))
+        goodputs, cpu = zip(*runs, strict=True)
+        found[links] = statistics.median(goodputs), statistics.median(cpu)
+    return found
+
+
 def proxy() -> dict[str, Figure]:
     """iperf3 through a proxy (root); the peer is iperf3 by the kernel's, of whose processor time not all is seen."""
     with tempfile.TemporaryDirectory() as folder:
@@ -605,6 +643,7 @@ BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "link-accuracy": link_accuracy,
     "unshaped": unshaped,
     "stack-kernel": stack_kernel,
+    "wire": wire,
     "proxy": proxy,
     "cc-cost": cc_cost,
     "install": install,

@@ -205,6 +205,30 @@ duration: 10s
     assert run_well(text, tmp_path).flow("up")["bytes"] == 1_000_000
 
 
+@pytest.mark.parametrize("middle", ["router", "switch"])
+def test_super_packets_pass_where_nothing_is_shaped(middle: str, tmp_path: Path) -> None:
+    text = f"""
+name: unshaped
+hosts: {{client: {{stack: userspace}}, server: {{stack: kernel}}}}
+nodes: {{middle: {{kind: {middle}}}}}
+links:
+  first: {{between: [client.eth0, middle.p1]}}
+  second: {{between: [middle.p2, server.eth0], delay: 1ms}}
+flows:
+  up: {{from: client, to: server, transport: mptcp, app: {{bulk: {{bytes: {SIZE}}}}}}}
+  down: {{from: server, to: client, transport: mptcp, opened_by: to, app: {{bulk: {{bytes: {SIZE}}}}}}}
+measure: {{every: 50ms, units: 16kB}}
+duration: 10s
+"""
+    run = run_well(text, tmp_path)
+    for flow in ("up", "down"):
+        assert run.flow(flow)["bytes"] == SIZE
+    for way in ("sent_packets", "received_packets"):
+        packets = run.bytes_between("interfaces.client.eth0", 0, 10, way)
+        # Data of one stream, and acknowledgments of the other.
+        assert packets < 2 * SIZE / 3000, way
+
+
 def test_a_host_that_has_nothing_to_do_ends_with_the_run(tmp_path: Path) -> None:
     flows = "flows: {call: {from: client, to: server, transport: udp, app: {cbr: {rate: 100kbit, size: 500}}}}\nduration: 1s\n"
     (tmp_path / "idle.yaml").write_text(two_links(ENDS["both"], flows))

@@ -242,3 +242,180 @@ fn ends(packet: &[u8]) -> Option<(IpAddr, IpAddr, usize)> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use mptcp::payload::Payload;
+    use mptcp::seq::{DataSeq, SeqNr};
+    use mptcp::wire::Ecn;
+
+    use super::*;
+
+    const MSS: u32 = 1000;
+    /// Of a device and of an Ethernet frame.
+    const HEADER: [u8; VIRTIO_HEADER_BYTES + 14] = [0; VIRTIO_HEADER_BYTES + 14];
+
+    fn mapping(number: u32, len: u32) -> Mapping {
+        Mapping {
+            data_seq: DataNumber::Long(DataSeq(7_000_000 + u64::from(number))),
+            subflow_seq: 1 + number,
+            len: len as u16,
+            checksum: None,
+        }
+    }
+
+    /// So many bytes of a stream from that one on.
+    fn packet(number: u32, len: u32) -> Packet {
+        let dss = Dss::default()
+            .with_data_ack(Some(DataNumber::Long(DataSeq(5))))
+            .with_mapping(Some(mapping(number, len)));
+        let options = TcpOptions {
+            mptcp: [MptcpOption::Dss(dss)].into_iter().collect(),
+            ..TcpOptions::default()
+        };
+        Packet {
+            source: IpAddr::from([10, 0, 0, 1]),
+            destination: IpAddr::from([10, 0, 0, 2]),
+            ecn: Ecn::NotCapable,
+            via: Default::default(),
+            segment: Segment {
+                source_port: 1,
+                destination_port: 2,
+                seq: SeqNr(u32::MAX - 1500) + number,
+                ack: SeqNr(9),
+                flags: Flags::ACK,
+                window: 100,
+                options,
+                payload: Payload::stream(3, u64::from(number), len),
+            },
+        }
+    }
+
+    fn change(number: u32, change: impl FnOnce(&mut Packet)) -> Packet {
+        let mut packet = packet(number, MSS);
+        change(&mut packet);
+        packet
+    }
+
+    /// What a card makes of it: each segment with the headers of the first.
+    fn cut(bytes: &[u8]) -> Vec<Packet> {
+        let number =
+            |place: usize| usize::from(u16::from_ne_bytes([bytes[place], bytes[place + 1]]));
+        let frame = &bytes[VIRTIO_HEADER_BYTES..];
+        let (headers, payload) = frame.split_at(number(2));
+        assert_eq!((bytes[0], number(8)), (NEEDS_CHECKSUM, 16));
+        let (ip, tcp) = (14, number(6));
+        let pieces = payload.chunks(number(4)).enumerate().map(|(place, piece)| {
+            let mut segment = [&headers[ip..], piece].concat();
+            let ip_bytes = segment.len() as u16;
+            segment[2..4].copy_from_slice(&ip_bytes.to_be_bytes());
+            segment[10..12].fill(0);
+            let mut sum = Sum::new();
+            sum.add_bytes(&segment[..20]);
+            let checksum = sum.checksum().to_be_bytes();
+            segment[10..12].copy_from_slice(&checksum);
+            let tcp = tcp - ip;
+            let seq = &segment[tcp + 4..tcp + 8];
+            let seq = u32::from_be_bytes(seq.try_into().expect("four bytes"));
+            let seq = seq.wrapping_add((place * number(4)) as u32);
+            segment[tcp + 4..tcp + 8].copy_from_slice(&seq.to_be_bytes());
+            let (source, destination) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+            let open = unfinished_checksum(source, destination, segment.len() - tcp);
+            segment[tcp..][CHECKSUM].copy_from_slice(&open);
+            complete_checksum(&mut segment);
+            Packet::parse(&Arc::from(segment)).expect("a packet").0
+        });
+        pieces.collect()
+    }
+
+    #[test]
+    fn cut_again_they_are_the_segments_that_were_put_in_with_one_mapping_over_all() {
+        let mut gathered = SuperPacket::of(packet(0, MSS));
+        let last = Packet {
+            segment: Segment {
+                flags: Flags::ACK | Flags::PSH,
+                ..packet(2 * MSS, 400).segment
+            },
+            ..packet(0, MSS)
+        };
+        assert!(gathered.take_in(&packet(MSS, MSS)));
+        assert!(gathered.take_in(&last));
+        let segments = cut(&gathered.emit(&HEADER));
+        assert_eq!(segments.len(), 3);
+        for (cut, number) in segments.iter().zip([0, MSS, 2 * MSS]) {
+            let len = if number == 2 * MSS { 400 } else { MSS };
+            let whole = packet(number, len).segment;
+            assert_eq!(
+                (cut.segment.seq, &cut.segment.payload),
+                (whole.seq, &whole.payload)
+            );
+            assert_eq!(
+                mapping_of(&cut.segment.options),
+                Some(mapping(0, 2 * MSS + 400))
+            );
+        }
+    }
+
+    #[test]
+    fn one_alone_is_left_as_it_was() {
+        let alone = packet(0, MSS);
+        let bytes = SuperPacket::of(alone.clone()).emit(&HEADER);
+        assert_eq!(bytes[..HEADER.len()], HEADER);
+        let read =
+            Packet::parse(&Arc::from(&bytes[HEADER.len()..])).expect("its checksum is right");
+        assert_eq!(read.0, alone);
+    }
+
+    #[test]
+    fn what_does_not_follow_or_says_something_else_is_not_taken_in() {
+        let with =
+            |options: fn(&mut TcpOptions)| change(MSS, |it| options(&mut it.segment.options));
+        let refused = [
+            packet(2 * MSS, MSS),
+            packet(MSS, MSS + 1),
+            packet(MSS, 0),
+            change(MSS, |it| it.segment.ack = SeqNr(10)),
+            change(MSS, |it| it.segment.window = 99),
+            change(MSS, |it| it.segment.flags |= Flags::FIN),
+            change(MSS, |it| it.ecn = Ecn::Capable0),
+            with(|options| options.mptcp.push(MptcpOption::Priority { backup: true })),
+            with(|options| options.mptcp = Default::default()),
+            with(|options| options.mptcp = packet(0, MSS).segment.options.mptcp),
+        ];
+        for next in refused {
+            let mut gathered = SuperPacket::of(packet(0, MSS));
+            assert!(!gathered.take_in(&next), "{next:?}");
+            assert_eq!(*gathered.packet(), packet(0, MSS));
+        }
+    }
+
+    #[test]
+    fn nothing_comes_behind_a_shorter_or_pushed_segment_or_beyond_what_ip_counts() {
+        let mut short = SuperPacket::of(packet(0, MSS));
+        assert!(short.take_in(&packet(MSS, 10)));
+        assert!(!short.take_in(&packet(MSS + 10, MSS)));
+        let mut pushed = SuperPacket::of(change(0, |it| it.segment.flags |= Flags::PSH));
+        assert!(!pushed.take_in(&packet(MSS, MSS)));
+        let mut full = SuperPacket::of(packet(0, MSS));
+        let taken = (1..).take_while(|place| full.take_in(&packet(place * MSS, MSS)));
+        assert_eq!(taken.count(), 64);
+        assert!(full.emit(&[0; VIRTIO_HEADER_BYTES]).len() <= VIRTIO_HEADER_BYTES + 65_535);
+    }
+
+    #[test]
+    fn data_with_checksums_of_their_own_stay_alone() {
+        let checked = |number| {
+            change(number, |it| {
+                let mapping = Mapping {
+                    checksum: Some(1),
+                    ..mapping(number, MSS)
+                };
+                let dss = Dss::default().with_mapping(Some(mapping));
+                it.segment.options.mptcp = [MptcpOption::Dss(dss)].into_iter().collect();
+            })
+        };
+        assert!(!SuperPacket::of(checked(0)).take_in(&checked(MSS)));
+    }
+}
