@@ -265,6 +265,10 @@ class Unfit(NamedTuple):
     pair: AddressPair
 
 
+class Progress(NamedTuple):
+    """The last subflow is closed, and data have got through since it was the last time. That it is closed follows."""
+
+
 class OpenFailed(NamedTuple):
     """A command to open a subflow was refused at once."""
 
@@ -281,6 +285,7 @@ Event = (
     | SubflowEstablished
     | SubflowClosed
     | Unfit
+    | Progress
     | OpenFailed
 )
 

@@ -133,6 +133,7 @@ fn told(py: Python<'_>, event: &Event) -> PyResult<(&'static str, Py<PyAny>)> {
         }
         Event::SubflowClosed { subflow } => event!("SubflowClosed", four(subflow)),
         Event::Unfit { pair: it } => event!("Unfit", pair(it)),
+        Event::Progress => event!("Progress"),
         Event::OpenFailed { pair: it } => event!("OpenFailed", pair(it)),
     })
 }

@@ -160,6 +160,12 @@ impl Connection {
             let pair = subflow.pair();
             self.manage(now, &pm::Event::Unfit { pair });
         }
+        let passed = self.send.acked() + self.receive.next();
+        if self.paths.is_empty()
+            && passed > std::mem::replace(&mut self.passed_when_abandoned, passed)
+        {
+            self.manage(now, &pm::Event::Progress);
+        }
         self.manage(now, &pm::Event::SubflowClosed { subflow });
     }
 

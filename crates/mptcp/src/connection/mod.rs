@@ -122,6 +122,8 @@ pub struct Connection {
     has_subflow_start: bool,
     /// When a connection without subflows ends.
     abandoned_at: Option<Nanos>,
+    /// Bytes that had got through, both ways, when it was last without a path.
+    passed_when_abandoned: u64,
     /// When subflows that are still open after both streams have ended are given up.
     lingers_until: Option<Nanos>,
     closed: Option<CloseReason>,
@@ -205,6 +207,7 @@ impl Connection {
             established_at: None,
             has_subflow_start: false,
             abandoned_at: None,
+            passed_when_abandoned: 0,
             lingers_until: None,
             closed: None,
             next_path_id: 0,

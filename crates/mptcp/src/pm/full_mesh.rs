@@ -335,6 +335,10 @@ impl PathManager for FullMesh {
             Event::Unfit { pair } => {
                 self.peer.unfit.insert(pair);
             }
+            Event::Progress => self
+                .states
+                .values_mut()
+                .for_each(|state| state.backoff.reset()),
             Event::SubflowClosed { subflow } => self.subflow_closed(now, subflow.pair()),
             Event::OpenFailed { pair } => self.try_again(now, pair),
         }
@@ -580,6 +584,31 @@ mod tests {
         side.pass(61_000_000_000);
         side.tell(Event::SubflowClosed { subflow });
         assert_eq!(side.wait(), Some(100_000_000));
+    }
+
+    #[test]
+    fn the_waits_do_not_grow_while_data_get_through() {
+        let mut side = complete(1);
+        let subflow = tuple(1, 40_000);
+        for (progress, wait_ms) in [
+            (false, 100),
+            (false, 200),
+            (true, 100),
+            (true, 100),
+            (false, 200),
+        ] {
+            if progress {
+                side.tell(Event::Progress);
+            }
+            side.tell(Event::SubflowClosed { subflow });
+            assert_eq!(side.wait(), Some(wait_ms * 1_000_000));
+            side.expire();
+            side.tell(Event::SubflowEstablished {
+                subflow,
+                local_id: 0,
+                remote_id: 0,
+            });
+        }
     }
 
     #[test]

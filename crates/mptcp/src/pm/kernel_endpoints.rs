@@ -403,6 +403,7 @@ impl PathManager for KernelEndpoints {
             Event::OpenFailed { pair } => self.closed(pair, commands),
             Event::SubflowClosed { .. }
             | Event::Unfit { .. }
+            | Event::Progress
             | Event::AddressUp(_)
             | Event::AddressDown(_)
             | Event::Backup { .. } => {}

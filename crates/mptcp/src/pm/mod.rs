@@ -154,6 +154,9 @@ pub enum Event {
         /// Between which addresses.
         pair: AddressPair,
     },
+    /// The last subflow is closed, and data have got through, either way, since it was the last time: what closes subflows
+    /// lets some through. That the subflow is closed follows. The kernel does not tell it.
+    Progress,
     /// A command to open a subflow was refused at once.
     OpenFailed {
         /// Between which addresses.

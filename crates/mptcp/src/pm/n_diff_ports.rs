@@ -76,6 +76,7 @@ impl PathManager for NDiffPorts {
             Event::SubflowEstablished { .. } if self.subflows.count(pair) > before => {
                 self.opening = self.opening.saturating_sub(1);
             }
+            Event::Progress => self.backoff.reset(),
             Event::Unfit { pair: refused } => self.is_unfit |= *refused == pair,
             Event::SubflowClosed { subflow } if subflow.pair() == pair => {
                 let was_there = self.subflows.count(pair) < before;

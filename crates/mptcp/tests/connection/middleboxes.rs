@@ -32,12 +32,13 @@ fn splits() -> Middlebox {
     })
 }
 
-/// Joins pairs of segments on the second path; the second one's options are lost.
-fn coalesces() -> Middlebox {
+/// Joins pairs of segments on a path; the second one's options are lost.
+fn coalesces(path: usize) -> Middlebox {
     let mut held: Option<Packet> = None;
     Box::new(move |place, packet| {
         let has_data = !packet.segment.payload.is_empty();
-        if (place.path, place.from) != (1, CLIENT) || place.now < 300 * MILLISECOND || !has_data {
+        if (place.path, place.from) != (path, CLIENT) || place.now < 300 * MILLISECOND || !has_data
+        {
             return vec![packet];
         }
         match held.take() {
@@ -93,9 +94,23 @@ fn segments_that_are_split_on_the_way_find_their_place() {
 fn segments_that_are_joined_on_the_way_cost_their_path_only() {
     for uses_checksums in [false, true] {
         let mut pair = pair(uses_checksums);
-        pair.network.middleboxes.push(coalesces());
+        pair.network.middleboxes.push(coalesces(1));
         pair.transfer(1_000_000, 0);
         pair.run_to_the_end(seconds(3));
+    }
+}
+
+#[test]
+fn segments_that_are_joined_on_the_only_path_come_by_one_subflow_after_another() {
+    for uses_checksums in [false, true] {
+        let mut stack = Stack::default();
+        stack.config.uses_checksums = uses_checksums;
+        let mut pair = Pair::new(1, vec![PathModel::new(10, 10)], &stack);
+        pair.network.middleboxes.push(coalesces(0));
+        pair.transfer(1_000_000, 0);
+        // With waits that grow to 30 s it took hours.
+        pair.run_to_the_end(seconds(200));
+        assert!(!pair.sides[SERVER].has_seen(|event| *event == Event::FellBack));
     }
 }
 
