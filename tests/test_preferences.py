@@ -154,6 +154,46 @@ def test_several_back_ends_take_the_first_that_all_have() -> None:
     )
 
 
+class BothStacks(MadeBackend):
+    """One of whose hosts those called ``server`` have the kernel's stack."""
+
+    def of_kernel_hosts(self) -> MadeBackend:
+        return MadeBackend("kernel", path_manager__full_mesh="the kernel has endpoints")
+
+    def kernel_hosts(self, experiment: Mapping[str, Any]) -> set[str]:
+        return {host["id"] for host in experiment["hosts"]} & {"server"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        # Ours sends and opens.
+        ({}, ("lia", "min_rtt", "full_mesh")),
+        # The kernel sends: what the one has who opens is another matter.
+        ({"from": "server", "to": "client", "opened_by": "to"}, ("reno", "kernel_default", "full_mesh")),
+        ({"opened_by": "to"}, ("lia", "min_rtt", "kernel_endpoints")),
+    ],
+)
+def test_where_hosts_differ_in_their_stack_that_of_who_has_the_say_counts(
+    changes: Json, expected: tuple[str, str, str]
+) -> None:
+    both = BothStacks(cc__lia="", scheduler__min_rtt="")
+    experiment = asked(**{"from": "client", "to": "server", "opened_by": "from"} | changes)
+    flow = first_choices(experiment, [Offer.of(both)]).experiment["flows"][0]
+    assert (flow["cc"][0], flow["scheduler"][0], flow["path_manager"][0]["name"]) == expected
+
+
+def test_behaviour_of_who_only_receives_is_not_looked_for_in_its_stack() -> None:
+    experiment = asked(**{"from": "client", "to": "server"})
+    for host in experiment["hosts"]:
+        host["behaviour"] = ["oot"]
+    choice = first_choices(experiment, [Offer.of(BothStacks(behaviour__oot=""))])
+    assert not [place for place, _ in choice.missing if "behaviour" in place]
+    experiment["flows"][0] |= {"from": "server", "to": "client"}
+    choice = first_choices(experiment, [Offer.of(BothStacks(behaviour__oot=""))])
+    assert [place for place, _ in choice.missing if "behaviour" in place] == ["hosts.server.behaviour: oot"]
+
+
 def test_the_bundle_holds_what_was_asked_and_the_back_end_gets_what_was_chosen(
     made: MadeBackend, tmp_path: Path
 ) -> None:

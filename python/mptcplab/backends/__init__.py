@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from mptcplab.errors import UsageError
 
@@ -93,6 +93,22 @@ class Backend(Protocol):
 
     def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> Run:
         """Start a run that writes its samples into ``directory``. Raises RunFailed if the machine refuses."""
+
+
+@runtime_checkable
+class TwoStacks(Protocol):
+    """A back-end of which some hosts have our own stack and others the kernel's."""
+
+    def of_kernel_hosts(self) -> Backend:
+        """The back-end that says what hosts with the kernel's stack can do."""
+
+    def kernel_hosts(self, experiment: Mapping[str, Any]) -> set[str]:
+        """The ids of those hosts in a resolved experiment."""
+
+
+def sender(flow: Mapping[str, Any]) -> str:
+    """The host that sends a flow's data; those of requests and responses are the responses."""
+    return str(flow["to" if flow["app"]["kind"] == "request_response" else "from"])
 
 
 def feature_of(missing: str) -> str:

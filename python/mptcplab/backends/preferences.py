@@ -1,7 +1,8 @@
 """Lists of preference: from each, the first choice that all back-ends concerned have; all else is a substitution.
 
 A list stands in ``flows.*.cc``, ``scheduler``, ``path_manager`` and ``hosts.*.behaviour``. Only where the transport
-makes use of it is it looked at, and a single name is never substituted.
+makes use of it is it looked at, and a single name is never substituted. Where hosts differ in their stack, that of the
+host counts which has the say: who sends the data, for path managers who opens the connection.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mptcplab import algorithms
-from mptcplab.backends import OWN_CLASS, OWN_OBJECT, OWN_SIMULATOR
+from mptcplab.backends import OWN_CLASS, OWN_OBJECT, OWN_SIMULATOR, TwoStacks, sender
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mptcplab.backends import Backend
 
@@ -47,11 +48,24 @@ class Offer:
 
     backend: str
     features: Mapping[str, str | None]
+    #: What those hosts of an experiment have that run the kernel's stack beside others with ours, and which they are.
+    beside: tuple[Offer, Callable[[Mapping[str, Any]], set[str]]] | None = None
 
     @classmethod
     def of(cls, backend: Backend) -> Offer:
         """Ask a back-end. That may take a while: once is enough for many experiments."""
-        return cls(backend.name, {one.feature: None if one.available else one.why for one in backend.probe()})
+        features = {one.feature: None if one.available else one.why for one in backend.probe()}
+        beside = None
+        if isinstance(backend, TwoStacks):
+            beside = Offer.of(backend.of_kernel_hosts()), backend.kernel_hosts
+        return cls(backend.name, features, beside)
+
+    def at(self, host: str | None, experiment: Mapping[str, Any]) -> Offer:
+        """What a host of an experiment has."""
+        if self.beside is None:
+            return self
+        kernel, hosts = self.beside
+        return kernel if host in hosts(experiment) else self
 
     def why_not(self, feature: str) -> str | None:
         """Why it is not there; None if it is."""
@@ -75,6 +89,8 @@ class _List:
     where: str
     kind: str
     choices: Sequence[Any]
+    #: Whose stack has the say, if it makes a difference.
+    host: str | None
 
 
 def first_choices(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Choice:
@@ -86,7 +102,8 @@ def first_choices(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Cho
     missing: list[tuple[str, str]] = []
     chosen: dict[str, Any] = {}
     for listed in _lists(experiment, offers):
-        reasons = [_why_not(listed.kind, choice, offers) for choice in listed.choices]
+        there = [offer.at(listed.host, experiment) for offer in offers]
+        reasons = [_why_not(listed.kind, choice, there) for choice in listed.choices]
         at = next((index for index, why in enumerate(reasons) if why is None), None)
         names = [_name(listed.kind, choice) for choice in listed.choices]
         if at is None:
@@ -103,17 +120,22 @@ def first_choices(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Cho
 def _lists(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Iterator[_List]:
     """The lists that matter. Where the transport itself is not there, ``check`` refuses it, and nothing is chosen."""
     multipath: set[str] = set()
+    senders: set[str] = set()
     for flow in experiment["flows"]:
         transport = flow["transport"]
         if any(offer.why_not(f"transport {transport}") is not None for offer in offers):
             continue
         for kind in OF_TRANSPORT.get(transport, ()):
-            yield _List(f"flows.{flow['id']}.{kind}", kind, flow[kind])
+            host = flow[flow["opened_by"]] if kind == "path_manager" else sender(flow)
+            yield _List(f"flows.{flow['id']}.{kind}", kind, flow[kind], host)
         if transport == "mptcp":
             multipath |= {flow["from"], flow["to"]}
+            senders.add(sender(flow))
     for host in experiment["hosts"]:
         if host["id"] in multipath:
-            yield _List(f"hosts.{host['id']}.behaviour", "behaviour", host["behaviour"])
+            # Who only receives has no failures to meet.
+            who = host["id"] if host["id"] in senders else None
+            yield _List(f"hosts.{host['id']}.behaviour", "behaviour", host["behaviour"], who)
 
 
 def _why_not(kind: str, choice: Any, offers: Sequence[Offer]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mptcplab.backends import sender
 from mptcplab.backends.kernel import Kernel, KernelRun
 
 if TYPE_CHECKING:
@@ -17,6 +18,12 @@ class Userspace(Kernel):
     name = "userspace"
     has_own_stack = True
 
+    def of_kernel_hosts(self) -> Kernel:
+        return Kernel(on_any_machine=self._on_any_machine)
+
+    def kernel_hosts(self, experiment: Mapping[str, Any]) -> set[str]:
+        return {host["id"] for host in with_stacks(experiment)["hosts"] if host["stack"] == "kernel"}
+
     def check(self, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
         return super().check(with_stacks(experiment))
 
@@ -26,7 +33,7 @@ class Userspace(Kernel):
 
 def with_stacks(experiment: Mapping[str, Any]) -> dict[str, Any]:
     """The experiment with a stack for hosts that leave it to the back-end: ours if they send MPTCP, or the kernel's."""
-    senders = {_sender(flow) for flow in experiment["flows"] if flow["transport"] == "mptcp"}
+    senders = {sender(flow) for flow in experiment["flows"] if flow["transport"] == "mptcp"}
 
     def stack_of(host: Mapping[str, Any]) -> str:
         if host["stack"] != "backend":
@@ -34,11 +41,6 @@ def with_stacks(experiment: Mapping[str, Any]) -> dict[str, Any]:
         return "userspace" if host["mptcp"] and host["id"] in senders else "kernel"
 
     return {**experiment, "hosts": [{**host, "stack": stack_of(host)} for host in experiment["hosts"]]}
-
-
-def _sender(flow: Mapping[str, Any]) -> str:
-    """The host that sends a flow's data; those of requests and responses are the responses."""
-    return str(flow["to" if flow["app"]["kind"] == "request_response" else "from"])
 
 
 BACKEND = Userspace()
