@@ -159,13 +159,6 @@ class Fault:
 
 FAULTS = [
     Fault(
-        ["segments joined"],
-        "ours - ours",
-        "no end",
-        "Each join brings a segment or a few through before data without a mapping reset it, and the next join waits "
-        "ever longer, up to 30 s: the data are right, and take hours.",
-    ),
-    Fault(
         ["options stripped after 400 kB"],
         "ours - kernel",
         "wrong",

@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, final
 
+_Classes = Mapping[str, Mapping[str, Callable[[str, object], object]]]
+
 __version__: str
 
 def capabilities() -> list[tuple[str, bool, str]]:
     """(feature, whether the simulator has it, why not) for all that can be asked for, as in "transport udp"."""
 
-def check(
-    resolved: str, classes: Mapping[str, Mapping[str, Callable[[str, object], object]]] = {}
-) -> list[tuple[str, str]]:
+def check(resolved: str, classes: _Classes = {}) -> list[tuple[str, str]]:
     """(feature, why) for all that the simulator cannot do, [] if it can run it.
 
     ``classes`` make a user's own algorithms, by the field that names them and their name there.
@@ -67,7 +67,7 @@ class Simulation(Run):
         seed: int,
         directory: str | PathLike[str],
         event_queue: str | None = None,
-        classes: Mapping[str, Mapping[str, Callable[[str, object], object]]] = {},
+        classes: _Classes = {},
     ) -> None:
         """A run at time 0; creates samples.arrows and units.arrows in ``directory``.
 
@@ -80,7 +80,7 @@ class Simulation(Run):
 class LiveRun(Run):
     """A run in real time on this machine's kernel. Only on Linux."""
 
-    def __init__(self, resolved: str, seed: int, directory: str | PathLike[str]) -> None:
+    def __init__(self, resolved: str, seed: int, directory: str | PathLike[str], classes: _Classes = {}) -> None:
         """Build the hosts and their network, verify them, and start at time 0.
 
         ValueError if the JSON is not of the schema, OSError if a file cannot be written, RuntimeError if the machine
@@ -90,7 +90,9 @@ class LiveRun(Run):
 def live_capabilities(*, on_any_machine: bool = False, own_stack: bool = False) -> list[tuple[str, bool, str]]:
     """As ``capabilities``, in real time on this machine, or on any with a mainline kernel of today. Only on Linux."""
 
-def live_check(resolved: str, *, on_any_machine: bool = False, own_stack: bool = False) -> list[tuple[str, str]]:
+def live_check(
+    resolved: str, *, on_any_machine: bool = False, own_stack: bool = False, classes: _Classes = {}
+) -> list[tuple[str, str]]:
     """As ``check``, in real time: on this machine, or on any with a mainline kernel of today. Only on Linux."""
 
 def live_controls() -> list[tuple[str, str]]:

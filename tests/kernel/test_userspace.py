@@ -268,6 +268,88 @@ def test_a_kernel_that_sends_meets_failures_in_its_own_way(tmp_path: Path) -> No
     assert is_refused(ended, 3, "hosts.server.behaviour: oot", "give the host stack: userspace")
 
 
+OWN = """\
+from mptcplab.hooks import Assign, Change
+
+
+# A window of 20 segments, come what may.
+class Steady:
+    owns_window = True
+
+    def acked(self, context, acked):
+        return Change(cwnd_bytes=20 * context.this.mss_bytes)
+
+    def congestion(self, context, congestion):
+        return None
+
+
+# New data over the second subflow alone, once it is there.
+class OnlySecond:
+    def next(self, view):
+        free = [one for one in view.subflows if one.is_available and one.has_window]
+        if view.reason not in ("new_data", "reinject") or not free:
+            return None
+        best = free[-1]
+        return Assign(best.id, min(best.mss_bytes, view.head.len))
+
+
+class Broken:
+    def next(self, view):
+        return 1 / 0
+
+
+class Endless:
+    def next(self, view):
+        while True:
+            pass
+"""
+
+
+def with_own(folder: Path, algorithms: str, sender: str = "client") -> str:
+    """A flow with classes of own.py."""
+    (folder / "own.py").write_text(OWN)
+    ends = "from: client, to: server" if sender == "client" else "from: server, to: client"
+    flow = f"{{{ends}, transport: mptcp, app: {{bulk: {{bytes: 2MB}}}}, path_manager: full_mesh, {algorithms}}}"
+    return two_links(["client"], f"flows: {{up: {flow}}}\nmeasure: {{every: 50ms}}\nduration: 10s\n")
+
+
+def test_classes_of_ones_own_send_real_packets(tmp_path: Path) -> None:
+    run = run_well(with_own(tmp_path, "cc: ./own.py:Steady, scheduler: ./own.py:OnlySecond"), tmp_path)
+    assert run.flow("up")["bytes"] == 2_000_000
+    one, two = (subflow["bytes"] for subflow in run.subflows("up"))
+    assert two > 5 * one
+    window = run.data.samples.series("flows.up.subflows.1", "cwnd_bytes")
+    assert window is not None
+    assert 20 * 1300 < window.values[-1] < 20 * 1500
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "told"),
+    [
+        ("Broken", ["./own.py:Broken, next:", "return 1 / 0", "ZeroDivisionError: division by zero"]),
+        ("Endless", ["the stack of host client has not answered for 10 s; user code was here:", "while True:"]),
+    ],
+)
+def test_a_class_that_fails_ends_the_run_with_the_reason(scheduler: str, told: list[str], tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(with_own(tmp_path, f"scheduler: ./own.py:{scheduler}"))
+    [bundle] = run(tmp_path / "own.yaml", on="userspace", out=tmp_path)
+    assert bundle.status == "failed"
+    assert [words for words in told if words not in bundle.record["why"]] == []
+
+
+def test_a_class_where_the_kernel_sends_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(with_own(tmp_path, "cc: ./own.py:Steady", sender="server"))
+    ended = mptcplab("run", "own.yaml", "--on", "userspace", cwd=tmp_path)
+    assert is_refused(ended, 3, "flows.up.cc: ./own.py:Steady", "--on userspace where our stack sends")
+
+
+def test_of_a_list_each_stack_takes_what_it_has(tmp_path: Path) -> None:
+    text = with_own(tmp_path, "cc: [./own.py:Steady, cubic], scheduler: [blest, kernel_default]", sender="server")
+    run = run_well(text, tmp_path)
+    used = {one["where"]: one["used"] for one in run.record["substitutions"]}
+    assert used == {"flows.up.cc": "cubic", "flows.up.scheduler": "kernel_default"}
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("ours", ENDS)
 def test_a_thousand_connections_at_once(ours: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use netlab::capabilities::{Capabilities, Capability, Missing};
 use netlab::parameters::Kind;
+use netlab::registry::Registry;
 use netlab::resolved::{Action, Experiment};
 use rustix::thread::{CapabilitySet, capabilities as capabilities_of};
 
@@ -85,7 +86,7 @@ const FIXED: &[Capability] = &[
     ),
     Capability::lacks(
         "own class",
-        "the kernel runs no classes in Python: use --on sim",
+        "the kernel runs no classes in Python: use --on sim, or --on userspace where our stack sends",
     ),
     Capability::lacks(
         "own simulator",
@@ -271,13 +272,13 @@ fn parameters() -> impl Iterator<Item = Capability> {
     lacking.filter(|one| FIXED.iter().all(|fixed| fixed.feature != one.feature))
 }
 
-/// All that a description can ask for, as this machine and this user have it or not; with our own stack where a host has it,
-/// or without.
-pub fn capabilities(has_own_stack: bool) -> Vec<Capability> {
+/// All that a description can ask for, as this machine and this user have it or not; with our own stack and these algorithms where a
+/// host has it, or without.
+pub fn capabilities(own_stack: Option<&Registry>) -> Vec<Capability> {
     let kernel = Kernel::of_this_machine();
-    let mut table = match has_own_stack {
-        true => OwnStack(kernel).capabilities(),
-        false => kernel.capabilities(),
+    let mut table = match own_stack {
+        Some(registry) => OwnStack(kernel).capabilities(registry),
+        None => kernel.capabilities(),
     };
     let privileges = obstacle().map(|missing| missing.why.into());
     table.push(Capability {
@@ -288,11 +289,11 @@ pub fn capabilities(has_own_stack: bool) -> Vec<Capability> {
 }
 
 /// Everything in a valid experiment that cannot be run on this machine; empty if it can.
-pub fn check(experiment: &Experiment, has_own_stack: bool) -> Vec<Missing> {
+pub fn check(experiment: &Experiment, own_stack: Option<&Registry>) -> Vec<Missing> {
     let kernel = Kernel::of_this_machine();
-    let missing = match has_own_stack {
-        true => OwnStack(kernel).check(experiment),
-        false => kernel.check(experiment),
+    let missing = match own_stack {
+        Some(registry) => OwnStack(kernel).check(experiment, registry),
+        None => kernel.check(experiment),
     };
     let obstacle = obstacle().into_iter();
     obstacle

@@ -29,9 +29,9 @@ const SOURCE_ROUTES: &str = "path_manager binder";
 pub struct OwnStack(pub Kernel);
 
 impl OwnStack {
-    /// All that a description can ask for. What only our stack has is there; [`Self::check`] says for which flows.
-    pub fn capabilities(&self) -> Vec<Capability> {
-        let registry = Registry::default();
+    /// All that a description can ask for, with the algorithms of `registry`. What only our stack has is there; [`Self::check`] says for
+    /// which flows.
+    pub fn capabilities(&self, registry: &Registry) -> Vec<Capability> {
         let names = registry.names();
         let mut ours: Vec<_> = names
             .map(|(kind, name)| format!("{} {name}", kind.field()))
@@ -53,8 +53,8 @@ impl OwnStack {
     }
 
     /// Everything in a valid experiment that cannot be run; empty if all can.
-    pub fn check(&self, experiment: &Experiment) -> Vec<Missing> {
-        let mut missing = Capabilities::new(&self.capabilities()).check(experiment);
+    pub fn check(&self, experiment: &Experiment, registry: &Registry) -> Vec<Missing> {
+        let mut missing = Capabilities::new(&self.capabilities(registry)).check(experiment);
         let of_kernel = Capabilities::new(&self.0.capabilities()).check(&kernel_part(experiment));
         missing.extend(of_kernel);
         for flow in &experiment.flows {
@@ -112,7 +112,7 @@ fn program(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
 
 /// Our stack runs no eBPF.
 fn object(experiment: &Experiment, flow: &Flow) -> Option<Missing> {
-    let own = flow.cc.first().filter(|control| control.is_users())?;
+    let own = flow.cc.first().filter(|control| control.is_object())?;
     let host = sender(flow);
     is_ours(experiment, host).then(|| Missing {
         feature: format!("flows.{}.cc: {}", flow.id, own.name),

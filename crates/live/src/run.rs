@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use netlab::fault::Fault;
 use netlab::links::LinkState;
+use netlab::registry::Registry;
 use netlab::resolved::{Action, Application, Experiment, Flow, HopDirection};
 use netlab::samples::{TableError, Unit, UnitTable};
 use netlab::schedule::{EventRecord, Schedule};
@@ -66,6 +68,7 @@ pub struct LiveRun {
     sampler: Sampler,
     units: UnitTable,
     arriving_units: Receiver<Unit>,
+    fault: Fault,
     now: Nanos,
     has_ended: bool,
     last_flush: Instant,
@@ -73,11 +76,16 @@ pub struct LiveRun {
 
 impl LiveRun {
     /// Builds hosts and links, verifies that they are as described, and hands the network to the first flow at time 0.
-    /// The tables are `samples.arrows` and `units.arrows` in `directory`, captures lie in `captures`.
+    /// Our own stack takes its algorithms from `registry`. The tables are `samples.arrows` and `units.arrows` in `directory`, captures lie in `captures`.
     ///
     /// # Errors
     /// The machine refuses, or the network is not as described; then nothing is left.
-    pub fn start(experiment: Experiment, seed: u64, directory: &Path) -> Result<Self, LiveError> {
+    pub fn start(
+        experiment: Experiment,
+        seed: u64,
+        directory: &Path,
+        registry: &Registry,
+    ) -> Result<Self, LiveError> {
         let controls = RunControls::register(&kernel_part(&experiment))?;
         let (mut hosts, devices) = Hosts::build(&experiment)?;
         let captures = directory.join(CAPTURES);
@@ -89,7 +97,7 @@ impl LiveRun {
         let for_sockets = controls.as_in_kernel(&experiment);
         let mut traffic = Traffic::prepare(&for_sockets, seed, |id| hosts.namespace(id), units)?;
         let (mailboxes, roles) = (emulator.mailboxes(), traffic.take_roles());
-        let stacks = Stacks::prepare(&experiment, seed, &hosts, mailboxes, roles);
+        let stacks = Stacks::prepare(&experiment, seed, &hosts, mailboxes, roles, registry);
         let mut programs =
             Programs::prepare(&for_sockets, seed, |id| hosts.namespace(id), directory)?;
         let counters_at_start = hosts.counters()?;
@@ -110,6 +118,7 @@ impl LiveRun {
             sampler: Sampler::create(directory, &experiment, &metrics())?,
             units: UnitTable::create(directory, &flow_ids)?,
             arriving_units,
+            fault: registry.fault().clone(),
             now: 0,
             has_ended: false,
             last_flush: Instant::now(),
@@ -163,7 +172,8 @@ impl LiveRun {
         if self.now >= self.sampler.next_tick() {
             self.sample()?;
         }
-        self.has_ended |= self.now >= self.experiment.duration_ns || self.flows_are_done();
+        let is_over = self.flows_are_done() || self.fault.why().is_some();
+        self.has_ended |= self.now >= self.experiment.duration_ns || is_over;
         Ok(())
     }
 
@@ -339,7 +349,11 @@ impl LiveRun {
         self.path_events.sort_by_key(|event| event.time_ns);
         self.sampler.finish()?;
         self.units.finish()?;
-        let (status, why) = summary::status(&emulation, &programs);
+        let fault = self
+            .fault
+            .why()
+            .map(|why| format!("at {} s: {why}", seconds(self.now)));
+        let (status, why) = summary::status(fault, &emulation, &programs);
         let flows = summary::flows(
             &self.experiment,
             &results,

@@ -86,11 +86,15 @@ pub struct HostSummary {
     pub counters: BTreeMap<String, u64>,
 }
 
-/// How a run ended, and why if not well.
+/// How a run ended, and why if not well; `fault` is one of a user's own algorithms.
 pub(crate) fn status(
+    fault: Option<String>,
     emulation: &EmulatorSummary,
     programs: &[ProgramResult],
 ) -> (Status, Option<String>) {
+    if fault.is_some() {
+        return (Status::Failed, fault);
+    }
     let was_killed = |program: &&ProgramResult| {
         program.flow.is_some() && program.signal.is_some() && !program.ended_by_run
     };

@@ -5,6 +5,7 @@ use std::fs;
 
 use live::congestion::{State, install, list, remove};
 use live::{LiveRun, check};
+use netlab::registry::Registry;
 use netlab::resolved::Experiment;
 use netlab::time::Nanos;
 use serde_json::{Value, json};
@@ -52,7 +53,7 @@ fn transfer(control: &str) -> Experiment {
 /// What each subflow carried of the transfer.
 fn carried(experiment: Experiment) -> Vec<u64> {
     let directory = tempfile::tempdir().unwrap();
-    let mut run = LiveRun::start(experiment, 1, directory.path()).unwrap();
+    let mut run = LiveRun::start(experiment, 1, directory.path(), &Registry::default()).unwrap();
     assert!(run.advance(Nanos::MAX).unwrap());
     let summary = run.finish().unwrap();
     let [flow] = &summary.flows[..] else {
@@ -68,7 +69,7 @@ fn carried(experiment: Experiment) -> Vec<u64> {
 fn each_control_carries_over_two_subflows_or_is_refused() {
     for control in controls() {
         let experiment = transfer(&control);
-        let missing = check(&experiment, false);
+        let missing = check(&experiment, None);
         if has_to_take_controls() {
             assert!(missing.is_empty(), "{missing:?}");
             let carried = carried(experiment);

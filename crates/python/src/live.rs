@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use classes::{Classes, registry};
 use live::{Kernel, LiveError, LiveRun as Live, OwnStack, congestion};
+use netlab::registry::Registry;
 use netlab::resolved::Action;
 use netlab::schedule::EventRecord;
 use netlab::time::Nanos;
@@ -51,18 +53,22 @@ pub(crate) struct LiveRun;
 
 #[pymethods]
 impl LiveRun {
-    /// Builds the hosts and their network, verifies them, and starts at time 0. Creates samples.arrows and units.arrows.
+    /// Builds the hosts and their network, verifies them, and starts at time 0. Creates samples.arrows and units.arrows. `classes` are
+    /// algorithms of a user's own for our own stack, by field and name.
     ///
     /// Raises ValueError if it is not of the schema, OSError if a file cannot be written, RuntimeError for the rest.
     #[new]
+    #[pyo3(signature = (resolved, seed, directory, classes = Classes::new()))]
     fn new(
         py: Python<'_>,
         resolved: &str,
         seed: u64,
         directory: PathBuf,
+        classes: Classes,
     ) -> PyResult<PyClassInitializer<Self>> {
         let experiment = read_experiment(resolved)?;
-        let run = py.detach(|| Live::start(experiment, seed, &directory));
+        let registry = registry(classes)?;
+        let run = py.detach(|| Live::start(experiment, seed, &directory, &registry));
         let run = run.map_err(|error| live_error(&error))?;
         Ok(PyClassInitializer::from(Run::new(run)).add_subclass(Self))
     }
@@ -77,28 +83,29 @@ pub(crate) fn live_capabilities(
     own_stack: bool,
 ) -> Vec<(String, bool, String)> {
     as_rows(&match (on_any_machine, own_stack) {
-        (true, true) => OwnStack(Kernel::of_mainline()).capabilities(),
+        (true, true) => OwnStack(Kernel::of_mainline()).capabilities(&Registry::default()),
         (true, false) => Kernel::of_mainline().capabilities(),
-        (false, _) => live::capabilities(own_stack),
+        (false, _) => live::capabilities(own_stack.then_some(&Registry::default())),
     })
 }
 
 /// What cannot be run of a resolved experiment: (feature, why), empty if all can. On this machine, or on any with a
-/// mainline kernel of today; with our own stack in hosts, or without.
+/// mainline kernel of today; with our own stack in hosts, and a user's own `classes` for it, or without.
 ///
 /// Raises ValueError if the JSON is not of the schema.
 #[pyfunction]
-#[pyo3(signature = (resolved, *, on_any_machine = false, own_stack = false))]
+#[pyo3(signature = (resolved, *, on_any_machine = false, own_stack = false, classes = Classes::new()))]
 pub(crate) fn live_check(
     resolved: &str,
     on_any_machine: bool,
     own_stack: bool,
+    classes: Classes,
 ) -> PyResult<Vec<(String, String)>> {
-    let experiment = read_experiment(resolved)?;
+    let (experiment, registry) = (read_experiment(resolved)?, registry(classes)?);
     Ok(as_pairs(match (on_any_machine, own_stack) {
-        (true, true) => OwnStack(Kernel::of_mainline()).check(&experiment),
+        (true, true) => OwnStack(Kernel::of_mainline()).check(&experiment, &registry),
         (true, false) => Kernel::of_mainline().check(&experiment),
-        (false, _) => live::check(&experiment, own_stack),
+        (false, _) => live::check(&experiment, own_stack.then_some(&registry)),
     }))
 }
 

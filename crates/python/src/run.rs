@@ -49,6 +49,14 @@ impl Run {
     }
 }
 
+/// Threads of the backend may wait for the interpreter, and its end for them.
+impl Drop for Run {
+    fn drop(&mut self) {
+        let backend = self.slot().take();
+        Python::attach(|py| py.detach(|| drop(backend)));
+    }
+}
+
 fn finished() -> PyErr {
     PyValueError::new_err("the run is finished")
 }

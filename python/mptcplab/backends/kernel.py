@@ -6,12 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core
-from mptcplab.backends import PRIVILEGES, Capability, Tick
+from mptcplab.backends import PRIVILEGES, Capability, Tick, user_code
 from mptcplab.errors import PrivilegeError, RunFailed, SpecError, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from mptcplab.backends.user_code import Classes
 
 #: A run that is to be stopped notices within this time, however seldom it takes samples.
 HEED_STOP_NS = 200_000_000
@@ -28,8 +30,10 @@ ELSEWHERE = "needs Linux 6.1 or newer with MPTCP: run it there, or use --on sim"
 class KernelRun:
     """A run in real time. Nothing waits for who takes its samples."""
 
-    def __init__(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> None:
-        self._live = _told(_live().LiveRun, json.dumps(experiment), seed, str(directory))
+    def __init__(
+        self, experiment: Mapping[str, Any], seed: int, directory: Path, classes: Classes | None = None
+    ) -> None:
+        self._live = _told(_live().LiveRun, json.dumps(experiment), seed, str(directory), classes or {})
         self._step_ns: int = min(experiment["measure"]["every_ns"], HEED_STOP_NS)
         self._state = "running"
 
@@ -39,9 +43,18 @@ class KernelRun:
 
     def samples(self) -> Iterator[Tick]:
         while self._state == "running":
-            if _told(self._live.advance, self._live.now_ns + self._step_ns):
+            if self._advance():
                 self._state = "ended"
             yield Tick(self._live.now_ns, self._live.latest())
+
+    def _advance(self) -> bool:
+        try:
+            return bool(_told(self._live.advance, self._live.now_ns + self._step_ns))
+        except RunFailed as failure:
+            # Our stack has not answered: a hook of the user's own may hold it up.
+            if where := user_code.interrupt_hooks():
+                raise RunFailed(f"{failure}; user code was here:\n{where}") from failure
+            raise
 
     def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
         event: dict[str, Any] = json.loads(_told(self._live.inject, json.dumps(action)))
@@ -76,9 +89,15 @@ class Kernel:
         return [Capability(feature, available, why) for feature, available, why in table]
 
     def check(self, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
+        return self._check(experiment, {})
+
+    def _check(self, experiment: Mapping[str, Any], classes: Classes) -> list[tuple[str, str]]:
         try:
             missing: list[tuple[str, str]] = _live().live_check(
-                json.dumps(experiment), on_any_machine=self._on_any_machine, own_stack=self.has_own_stack
+                json.dumps(experiment),
+                on_any_machine=self._on_any_machine,
+                own_stack=self.has_own_stack,
+                classes=classes,
             )
         except ValueError as error:
             raise SpecError(f"{experiment['name']}: not an experiment that can be run: {error}") from error

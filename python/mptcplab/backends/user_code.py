@@ -1,4 +1,4 @@
-"""Classes in Python as algorithms of the simulator: loading them, and a watch over runs that use them."""
+"""Classes in Python as algorithms of the engine: loading them, and a watch over runs that use them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from mptcplab.errors import RunFailed, SpecError
 Make = Callable[[str, object], object]
 Classes = dict[str, dict[str, Make]]
 
+#: How the names of modules begin that files make.
+MODULE = "user_code_"
 #: The hooks that a class must have, by the field of a flow that names it.
 REQUIRED = {"cc": ("acked", "congestion"), "scheduler": ("next",), "path_manager": ("handle",)}
 #: Those that belong together.
@@ -80,7 +82,7 @@ def fields_of(name: str) -> list[str]:
 
 def _module(file: str, source: str) -> ModuleType:
     """The module that a file makes, anew for each run so that none sees what another has left."""
-    module = ModuleType(f"user_code_{hashlib.sha256(source.encode()).hexdigest()[:16]}")
+    module = ModuleType(f"{MODULE}{hashlib.sha256(source.encode()).hexdigest()[:16]}")
     module.__file__ = file
     # Standard output belongs to results.
     vars(module)["print"] = partial(print, file=sys.stderr)
@@ -176,6 +178,16 @@ class Watched:
         if not self._done.wait(timeout=GRACE_S):
             why = f"user code: simulated time has stood still for {PATIENCE_S:g} s of real time, and cannot be stopped"
             raise RunFailed(f"{why}; it was here:\n{where}")
+
+
+def interrupt_hooks() -> str:
+    """End all hooks that are at work in any thread, as far as that helps; where they were, "" if there are none."""
+    where = ""
+    for identity, frame in sys._current_frames().items():
+        if any(inner.f_globals.get("__name__", "").startswith(MODULE) for inner, _ in traceback.walk_stack(frame)):
+            where += "".join(traceback.format_stack(frame))
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(identity), ctypes.py_object(HangingHook))
+    return where
 
 
 class HangingHook(BaseException):

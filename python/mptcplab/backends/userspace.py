@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mptcplab.backends import sender
+from mptcplab.backends import OWN_CLASS, Capability, sender, user_code
 from mptcplab.backends.kernel import Kernel, KernelRun
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ class Userspace(Kernel):
     name = "userspace"
     has_own_stack = True
 
+    def probe(self) -> list[Capability]:
+        return [one for one in super().probe() if one.feature != OWN_CLASS] + [Capability(OWN_CLASS, available=True)]
+
     def of_kernel_hosts(self) -> Kernel:
         return Kernel(on_any_machine=self._on_any_machine)
 
@@ -25,10 +28,10 @@ class Userspace(Kernel):
         return {host["id"] for host in with_stacks(experiment)["hosts"] if host["stack"] == "kernel"}
 
     def check(self, experiment: Mapping[str, Any]) -> list[tuple[str, str]]:
-        return super().check(with_stacks(experiment))
+        return self._check(with_stacks(experiment), user_code.load(experiment))
 
     def start(self, experiment: Mapping[str, Any], seed: int, directory: Path) -> KernelRun:
-        return super().start(with_stacks(experiment), seed, directory)
+        return KernelRun(with_stacks(experiment), seed, directory, user_code.load(experiment))
 
 
 def with_stacks(experiment: Mapping[str, Any]) -> dict[str, Any]:

@@ -123,6 +123,7 @@ impl Stacks {
         hosts: &Hosts,
         mailboxes: &Mailboxes,
         mut roles: BTreeMap<String, Vec<Role>>,
+        registry: &Registry,
     ) -> PreparedStacks {
         let lookup = Lookup::new(experiment);
         let mut views: Vec<_> = network_views(&lookup).into_iter().map(Some).collect();
@@ -134,7 +135,7 @@ impl Stacks {
                 to_links: Arc::clone(&mailboxes.to_links),
                 takes_super_packets: Arc::clone(&mailboxes.takes_super_packets),
             };
-            let parts = parts(&lookup, seed, index, view, outside, roles);
+            let parts = parts(&lookup, seed, (index, view), outside, roles, registry);
             (parts, Arc::clone(&mailboxes.inboxes[&host.id]))
         });
         PreparedStacks(ours.collect())
@@ -175,14 +176,13 @@ impl Stacks {
 fn parts(
     lookup: &Lookup<'_>,
     seed: u64,
-    index: usize,
-    view: NetworkView,
+    (index, view): (usize, NetworkView),
     outside: Outside,
     roles: Vec<Role>,
+    registry: &Registry,
 ) -> Parts {
     let experiment = lookup.experiment;
     let host = &experiment.hosts[index];
-    let registry = Registry::default();
     let unusable = view.down.clone();
     let rng = Generator::new(seed, &format!("host/{}", host.id)).into_bits();
     let mut endpoint = Endpoint::new(view, Box::new(rng));
@@ -191,7 +191,7 @@ fn parts(
     for role in roles {
         let flow = &experiment.flows[role.flow];
         let port = port_of_flow(role.flow).expect("the traffic was planned with it");
-        let profile = profile(lookup, flow, role.side, seed, &registry);
+        let profile = profile(lookup, flow, role.side, seed, registry);
         let own = Arc::new(OwnFlow {
             flow: role.flow,
             id: flow.id.clone(),

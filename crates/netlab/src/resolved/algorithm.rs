@@ -32,6 +32,11 @@ impl Algorithm {
         self.origin().is_some()
     }
 
+    /// Whether it is an eBPF object.
+    pub fn is_object(&self) -> bool {
+        self.origin() == Some(OWN_OBJECT)
+    }
+
     /// Of a user's own: the feature that running it is.
     pub(crate) fn origin(&self) -> Option<&'static str> {
         let name = &self.name;
