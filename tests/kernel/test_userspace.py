@@ -286,11 +286,10 @@ class Steady:
 # New data over the second subflow alone, once it is there.
 class OnlySecond:
     def next(self, view):
-        free = [one for one in view.subflows if one.is_available and one.has_window]
-        if view.reason not in ("new_data", "reinject") or not free:
+        last = view.subflows[-1]
+        if view.reason not in ("new_data", "reinject") or not (last.is_available and last.has_window):
             return None
-        best = free[-1]
-        return Assign(best.id, min(best.mss_bytes, view.head.len))
+        return Assign(last.id, min(last.mss_bytes, view.head.len))
 
 
 class Broken:
@@ -332,7 +331,8 @@ def test_classes_of_ones_own_send_real_packets(tmp_path: Path) -> None:
 )
 def test_a_class_that_fails_ends_the_run_with_the_reason(scheduler: str, told: list[str], tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(with_own(tmp_path, f"scheduler: ./own.py:{scheduler}"))
-    [bundle] = run(tmp_path / "own.yaml", on="userspace", out=tmp_path)
+    [member] = load(tmp_path / "own.yaml")
+    [bundle] = run(member, on="userspace", out=tmp_path)
     assert bundle.status == "failed"
     assert [words for words in told if words not in bundle.record["why"]] == []
 

@@ -1,8 +1,8 @@
 """Lists of preference: from each, the first choice that all back-ends concerned have; all else is a substitution.
 
 A list stands in ``flows.*.cc``, ``scheduler``, ``path_manager`` and ``hosts.*.behaviour``. Only where the transport
-makes use of it is it looked at, and a single name is never substituted. Where hosts differ in their stack, that of the
-host counts which has the say: who sends the data, for path managers who opens the connection.
+makes use of it is it looked at, and a single name is never substituted. Where hosts differ in their stack, that of who
+sends the data has the say; a path manager has to be there at both ends.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class _List:
     where: str
     kind: str
     choices: Sequence[Any]
-    #: Whose stack has the say, if it makes a difference.
-    host: str | None
+    #: Whose stacks have the say; None where they make no difference.
+    hosts: Sequence[str | None]
 
 
 def first_choices(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Choice:
@@ -102,7 +102,7 @@ def first_choices(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Cho
     missing: list[tuple[str, str]] = []
     chosen: dict[str, Any] = {}
     for listed in _lists(experiment, offers):
-        there = [offer.at(listed.host, experiment) for offer in offers]
+        there = [offer.at(host, experiment) for offer in offers for host in listed.hosts]
         reasons = [_why_not(listed.kind, choice, there) for choice in listed.choices]
         at = next((index for index, why in enumerate(reasons) if why is None), None)
         names = [_name(listed.kind, choice) for choice in listed.choices]
@@ -126,8 +126,8 @@ def _lists(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Iterator[_
         if any(offer.why_not(f"transport {transport}") is not None for offer in offers):
             continue
         for kind in OF_TRANSPORT.get(transport, ()):
-            host = flow[flow["opened_by"]] if kind == "path_manager" else sender(flow)
-            yield _List(f"flows.{flow['id']}.{kind}", kind, flow[kind], host)
+            hosts = [flow["from"], flow["to"]] if kind == "path_manager" else [sender(flow)]
+            yield _List(f"flows.{flow['id']}.{kind}", kind, flow[kind], hosts)
         if transport == "mptcp":
             multipath |= {flow["from"], flow["to"]}
             senders.add(sender(flow))
@@ -135,7 +135,7 @@ def _lists(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Iterator[_
         if host["id"] in multipath:
             # Who only receives has no failures to meet.
             who = host["id"] if host["id"] in senders else None
-            yield _List(f"hosts.{host['id']}.behaviour", "behaviour", host["behaviour"], who)
+            yield _List(f"hosts.{host['id']}.behaviour", "behaviour", host["behaviour"], [who])
 
 
 def _why_not(kind: str, choice: Any, offers: Sequence[Offer]) -> str | None:
