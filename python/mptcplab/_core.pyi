@@ -53,8 +53,20 @@ class Captures:
     def summary(self) -> str:
         """What is known by now (JSON, mptcplab/pcap/1)."""
 
+    def decode(self, number: int) -> str | None:
+        """The packet of that number, which lies ahead, with its options (JSON); None if it is none of TCP.
+
+        OSError if a file cannot be read.
+        """
+
     def finish(self) -> None:
         """Write the rest of the series. OSError if it cannot be written."""
+
+def one_way(here: list[Path], there: Path) -> str:
+    """What captures of one end and the capture of the other say together (JSON).
+
+    OSError if a file cannot be read, ValueError if one is no capture or they have nothing in common.
+    """
 
 class Run:
     """A run of a resolved experiment."""

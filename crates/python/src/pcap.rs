@@ -3,18 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use netlab::samples::TableError;
-use netlab::trace::{ExplainError, Explained, ReadError};
+use netlab::trace::{self, ExplainError, Explained, OneWayError, ReadError};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
+use serde::Serialize;
 
 /// Files are the machine's matter (OSError), their content is the caller's (ValueError).
 fn explain_error(error: &ExplainError) -> PyErr {
     match error {
         ExplainError::Read(ReadError::NoCapture { .. }) => PyValueError::new_err(error.to_string()),
-        ExplainError::Series(TableError::Io { .. })
-        | ExplainError::Read(_)
-        | ExplainError::Series(_) => PyOSError::new_err(error.to_string()),
+        ExplainError::Read(_) | ExplainError::Series(_) => PyOSError::new_err(error.to_string()),
     }
 }
 
@@ -53,6 +51,14 @@ impl Captures {
             .map_err(|error| explain_error(&error))
     }
 
+    /// The packet with that number, which lies ahead, with its options (JSON); None if there is no TCP packet of that number.
+    fn decode(&mut self, py: Python<'_>, number: u64) -> PyResult<Option<String>> {
+        let explained = self.explained();
+        let decoded = py.detach(|| explained.decode(number));
+        let decoded = decoded.map_err(|error| explain_error(&error))?;
+        decoded.map(|decoded| as_json(&decoded)).transpose()
+    }
+
     /// Bytes read of the files.
     #[getter]
     fn bytes_read(&mut self) -> u64 {
@@ -61,8 +67,7 @@ impl Captures {
 
     /// What is known by now (JSON, mptcplab/pcap/1).
     fn summary(&mut self) -> PyResult<String> {
-        let document = serde_json::to_string(&self.explained().document());
-        document.map_err(|error| PyValueError::new_err(error.to_string()))
+        as_json(&self.explained().document())
     }
 
     /// Writes the rest of the series.
@@ -71,4 +76,20 @@ impl Captures {
         py.detach(|| explained.finish())
             .map_err(|error| explain_error(&error))
     }
+}
+
+/// What captures of one end and the capture of the other say together (JSON).
+#[pyfunction]
+pub(crate) fn one_way(py: Python<'_>, here: Vec<PathBuf>, there: PathBuf) -> PyResult<String> {
+    let here: Vec<&Path> = here.iter().map(PathBuf::as_path).collect();
+    let summary = py.detach(|| trace::one_way(&here, &there));
+    let summary = summary.map_err(|error| match error {
+        OneWayError::Read(error) => explain_error(&ExplainError::Read(error)),
+        error => PyValueError::new_err(error.to_string()),
+    });
+    as_json(&summary?)
+}
+
+fn as_json(value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
 }

@@ -5,11 +5,14 @@ use std::path::Path;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::analysis::{Analysis, Summary};
+use super::analysis::{Analysis, Row, Summary};
+use super::decode::{self, DecodedPacket, Place};
 use super::merged::MergedCaptures;
-use super::reader::{CaptureReader, End, ReadError};
+use super::reader::{CaptureReader, End, Frame, ReadError};
 use super::series::SeriesFile;
+use super::tcp_packet::TcpPacket;
 use crate::samples::TableError;
+use crate::time::seconds;
 
 /// Captures that cannot be read, or what they say not be written.
 #[derive(Debug, Error)]
@@ -88,6 +91,26 @@ impl Explained {
         Ok(true)
     }
 
+    /// The packet with that number, which lies ahead, with its options; `None` if there is no such frame, or none of TCP.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn decode(&mut self, number: u64) -> Result<Option<DecodedPacket>, ExplainError> {
+        let analysis = &mut self.analysis;
+        loop {
+            let decoded = self.captures.read(|frame| {
+                let row = analysis.frame(frame.number, &frame);
+                let is_wanted = frame.number == number;
+                is_wanted.then(|| row.and_then(|row| decoded(analysis, &row, &frame)))
+            })?;
+            match decoded {
+                None => return Ok(None),
+                Some(Some(decoded)) => return Ok(decoded),
+                Some(None) => {}
+            }
+        }
+    }
+
     /// Bytes read of all files.
     pub fn bytes_read(&self) -> u64 {
         self.captures.readers().map(CaptureReader::bytes_read).sum()
@@ -117,4 +140,17 @@ impl Explained {
     pub fn finish(&mut self) -> Result<(), ExplainError> {
         Ok(self.series.take().map_or(Ok(()), SeriesFile::finish)?)
     }
+}
+
+fn decoded(analysis: &Analysis, row: &Row, frame: &Frame<'_>) -> Option<DecodedPacket> {
+    let packet = TcpPacket::of(frame.link, frame.bytes).ok()?;
+    let place = Place {
+        packet: row.packet,
+        at_s: seconds(row.at),
+        connection: row.connection,
+        subflow: row.subflow,
+        from: row.from,
+        version: analysis.version_of(row.connection),
+    };
+    Some(decode::packet(place, &packet))
 }

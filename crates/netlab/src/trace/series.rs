@@ -16,7 +16,7 @@ use parquet::file::properties::WriterProperties;
 
 use super::analysis::{Kind, Row, Side};
 use crate::samples::TableError;
-use crate::time::{NANOS_PER_SECOND, Nanos};
+use crate::time::seconds;
 
 /// Rows that are written at once.
 const ROWS: usize = 1 << 16;
@@ -137,8 +137,4 @@ fn words<T: PartialEq>(rows: &[Row], names: &[(T, &str)], of: impl Fn(&Row) -> T
     let values = StringArray::from_iter_values(names.iter().map(|(_, name)| name));
     let column = DictionaryArray::<Int32Type>::try_new(codes, Arc::new(values));
     Arc::new(column.expect("codes are places in the list of names"))
-}
-
-fn seconds(duration: Nanos) -> f64 {
-    duration as f64 / NANOS_PER_SECOND as f64
 }

@@ -7,9 +7,9 @@ use mptcp::seq::DataSeq;
 use mptcp::wire::DataNumber;
 use serde::Serialize;
 
-use super::distribution::{Distribution, seconds};
+use super::distribution::Distribution;
 use super::pieces::{Divisible, Part, Pieces};
-use crate::time::{NANOS_PER_SECOND, Nanos};
+use crate::time::{NANOS_PER_SECOND, Nanos, seconds};
 
 /// Where a stream is when the capture begins in its middle.
 pub(super) const MIDDLE: u64 = 1 << 40;

@@ -3,14 +3,14 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::time::{NANOS_PER_SECOND, Nanos};
+use crate::time::{Nanos, seconds};
 
 /// Quantiles are right within one hundredth.
 const SIGNIFICANT_DIGITS: u8 = 2;
 
 /// Durations that were seen.
 #[derive(Debug, Default)]
-pub(super) struct Distribution {
+pub(in crate::trace) struct Distribution {
     histogram: Option<Box<Histogram<u32>>>,
     least: Nanos,
     most: Nanos,
@@ -32,7 +32,7 @@ pub struct Durations {
 }
 
 impl Distribution {
-    pub(super) fn add(&mut self, duration: Nanos) {
+    pub(in crate::trace) fn add(&mut self, duration: Nanos) {
         let histogram = self.histogram.get_or_insert_with(|| {
             let empty = Histogram::new(SIGNIFICANT_DIGITS);
             Box::new(empty.expect("a number of digits that is allowed"))
@@ -48,7 +48,7 @@ impl Distribution {
     }
 
     /// What is said of them; nothing if there are none.
-    pub(super) fn durations(&self) -> Option<Durations> {
+    pub(in crate::trace) fn durations(&self) -> Option<Durations> {
         let histogram = self.histogram.as_ref()?;
         let (least, most) = (seconds(self.least), seconds(self.most));
         let quantile = |of: f64| (histogram.value_at_quantile(of) as f64 / 1e6).clamp(least, most);
@@ -60,8 +60,4 @@ impl Distribution {
             max_s: most,
         })
     }
-}
-
-pub(super) fn seconds(duration: Nanos) -> f64 {
-    duration as f64 / NANOS_PER_SECOND as f64
 }

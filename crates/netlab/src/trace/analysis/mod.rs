@@ -30,13 +30,14 @@ use serde::Serialize;
 
 use super::reader::Frame;
 use super::tcp_packet::{NoTcp, TcpPacket};
-use crate::time::Nanos;
+use crate::time::{Nanos, seconds};
 use connection::Connection;
 use options::Options;
 use subflow::{Role, Subflow};
 
 pub use connection::Ending;
 pub use data_stream::{Gap, Order, Reinjected};
+pub(super) use distribution::Distribution;
 pub use distribution::Durations;
 pub use rate::Bins;
 pub use sender::{Counts, Kind, TimeoutEpisode};
@@ -199,6 +200,11 @@ impl Analysis {
         None
     }
 
+    /// The version of MPTCP that a connection speaks, if it does.
+    pub fn version_of(&self, connection: usize) -> Option<u8> {
+        self.connections.get(connection)?.version
+    }
+
     /// All that is known now.
     pub fn summary(&self) -> Summary {
         summary::of(self)
@@ -338,7 +344,7 @@ impl Analysis {
         if let Some(silence) = seen.timeout_after {
             let text = format!(
                 "sent again after {:.3} s without an answer",
-                distribution::seconds(silence)
+                seconds(silence)
             );
             let timeline = &mut connection.timeline;
             timeline.note(stamp, index, from, EventKind::Timeout, text);

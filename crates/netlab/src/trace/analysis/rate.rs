@@ -2,9 +2,7 @@
 
 use serde::Serialize;
 
-use crate::time::Nanos;
-
-use super::distribution::seconds;
+use crate::time::{Nanos, seconds};
 
 /// Width of the bins to begin with.
 const FIRST_WIDTH: Nanos = 10_000_000;

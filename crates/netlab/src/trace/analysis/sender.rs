@@ -11,11 +11,11 @@ use mptcp::wire::SackBlock;
 use serde::Serialize;
 
 use super::data_stream::{DataStream, MIDDLE, Novelty};
-use super::distribution::{Distribution, seconds};
+use super::distribution::Distribution;
 use super::mappings::{Mapping, Mappings};
 use super::pieces::{Divisible, Part, Pieces};
 use super::rate::Rate;
-use crate::time::{NANOS_PER_SECOND, Nanos};
+use crate::time::{NANOS_PER_SECOND, Nanos, seconds};
 
 /// The shortest time after which Linux takes a segment for lost without a sign of it; RFC 6298 has a second.
 const LEAST_TIMEOUT: Nanos = NANOS_PER_SECOND / 5;

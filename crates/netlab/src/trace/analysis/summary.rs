@@ -4,13 +4,13 @@ use serde::Serialize;
 
 use super::connection::{Connection, Ending};
 use super::data_stream::{DataStream, Gap, Order, Reinjected};
-use super::distribution::{Durations, seconds};
+use super::distribution::Durations;
 use super::rate::Bins;
 use super::sender::{Counts, Sender, TimeoutEpisode};
 use super::subflow::{Role, Subflow, SubflowEnd};
 use super::timeline::EventKind;
 use super::{Analysis, FrameCounts, Side};
-use crate::time::Nanos;
+use crate::time::{Nanos, seconds};
 
 /// All connections of a capture.
 #[derive(Clone, Debug, Serialize, PartialEq)]
