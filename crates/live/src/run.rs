@@ -76,7 +76,8 @@ pub struct LiveRun {
 
 impl LiveRun {
     /// Builds hosts and links, verifies that they are as described, and hands the network to the first flow at time 0.
-    /// Our own stack takes its algorithms from `registry`. The tables are `samples.arrows` and `units.arrows` in `directory`, captures lie in `captures`.
+    /// Our own stack takes its algorithms from `registry`. The tables are `samples.arrows` and `units.arrows` in `directory`,
+    /// captures lie in `captures`.
     ///
     /// # Errors
     /// The machine refuses, or the network is not as described; then nothing is left.
