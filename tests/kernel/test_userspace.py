@@ -205,28 +205,40 @@ duration: 10s
     assert run_well(text, tmp_path).flow("up")["bytes"] == 1_000_000
 
 
-@pytest.mark.parametrize("middle", ["router", "switch"])
-def test_super_packets_pass_where_nothing_is_shaped(middle: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("middle", "behind", "most"),
+    [
+        ("router", "delay: 1ms", 2 * SIZE / 3000),
+        ("switch", "delay: 1ms", 2 * SIZE / 3000),
+        ("router", "rate: 50mbit", None),
+    ],
+)
+def test_super_packets_pass_where_nothing_is_shaped(
+    middle: str, behind: str, most: float | None, tmp_path: Path
+) -> None:
     text = f"""
 name: unshaped
 hosts: {{client: {{stack: userspace}}, server: {{stack: kernel}}}}
 nodes: {{middle: {{kind: {middle}}}}}
 links:
   first: {{between: [client.eth0, middle.p1]}}
-  second: {{between: [middle.p2, server.eth0], delay: 1ms}}
+  second: {{between: [middle.p2, server.eth0], {behind}}}
 flows:
   up: {{from: client, to: server, transport: mptcp, app: {{bulk: {{bytes: {SIZE}}}}}}}
   down: {{from: server, to: client, transport: mptcp, opened_by: to, app: {{bulk: {{bytes: {SIZE}}}}}}}
 measure: {{every: 50ms, units: 16kB}}
-duration: 10s
+duration: 20s
 """
     run = run_well(text, tmp_path)
     for flow in ("up", "down"):
         assert run.flow(flow)["bytes"] == SIZE
-    for way in ("sent_packets", "received_packets"):
-        packets = run.bytes_between("interfaces.client.eth0", 0, 10, way)
+    sent = run.bytes_between("interfaces.client.eth0", 0, 20, "sent_packets")
+    if most is not None:
         # Data of one stream, and acknowledgments of the other.
-        assert packets < 2 * SIZE / 3000, way
+        assert sent < most
+    else:
+        # Cut behind the router, of some a part was lost: the kernel knows the mapping of all, and minds another one.
+        assert sent > SIZE / 1500
 
 
 def test_a_host_that_has_nothing_to_do_ends_with_the_run(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use netlab::link::Enqueued;
 use netlab::links::{Arrival, LinkState, Links};
 use netlab::middlebox::{Chain, Heading, MiddleboxSummary, summaries};
-use netlab::resolved::{Action, Direction, Experiment, InvalidDirection, LinkDownBy, Loss};
+use netlab::resolved::{Action, Direction, Experiment, InvalidDirection, Link, LinkDownBy, Loss};
 use netlab::time::Nanos;
 use rustix::io::Errno;
 
@@ -115,6 +115,8 @@ pub(super) struct Fabric {
     arriving: VecDeque<Outgoing>,
     /// By port: such a host asks.
     takes_super_packets: Arc<[AtomicBool]>,
+    /// By link: whether it takes super-packets now, and whether both its ends are hosts.
+    super_links: Vec<(bool, bool)>,
     /// Packets for which such a host had no room.
     pub(super) overflows: u64,
     interface_ids: Vec<String>,
@@ -186,6 +188,11 @@ impl Fabric {
             from_stacks: Arc::clone(&mailboxes.to_links),
             arriving: VecDeque::new(),
             takes_super_packets: Arc::clone(&mailboxes.takes_super_packets),
+            super_links: experiment
+                .links
+                .iter()
+                .map(|link| (false, is_between_hosts(experiment, link)))
+                .collect(),
             overflows: 0,
             interface_ids: experiment
                 .interfaces
@@ -219,13 +226,24 @@ impl Fabric {
         let is_captured = ends.iter().any(|end| self.ports[*end].is_captured);
         let is_changed = ends.iter().any(|end| self.middleboxes.contains_key(end));
         let is_whole = !is_on_medium && !is_captured && !is_changed;
-        let on = is_whole && is_unshaped(forward) && is_unshaped(backward);
+        let mut on = is_whole && is_unshaped(forward) && is_unshaped(backward);
         for end in ends {
             let chosen = self.ports[end].device.set_super_packets(on);
-            let chosen = chosen.map_err(LiveError::while_("setting a device's super-packets"))?;
-            self.takes_super_packets[end].store(chosen, Ordering::Relaxed);
+            on &= chosen.map_err(LiveError::while_("setting a device's super-packets"))?;
         }
+        self.super_links[link].0 = on;
+        self.tell_stacks();
         Ok(())
+    }
+
+    /// Our own stack sends super-packets only where nobody cuts them before the other host: of those that are lost behind a cut, single
+    /// segments would be sent again with mappings of their own, which Linux takes for an error beside the mapping of all.
+    fn tell_stacks(&self) {
+        let all_on = self.super_links.iter().all(|(on, _)| *on);
+        for (port, takes) in self.ports.iter().zip(&*self.takes_super_packets) {
+            let (on, is_direct) = self.super_links[port.outgoing / 2];
+            takes.store(on && (is_direct || all_on), Ordering::Relaxed);
+        }
     }
 
     /// Back to time 0 of a new clock: links empty and as described, counters at 0. Middleboxes have seen nothing yet: what is sent
@@ -564,6 +582,20 @@ impl Fabric {
     pub(super) fn take_captures(&mut self) -> Option<Captures> {
         self.captures.take()
     }
+}
+
+fn is_between_hosts(experiment: &Experiment, link: &Link) -> bool {
+    let node = |id: &String| {
+        let mut interfaces = experiment.interfaces.iter();
+        interfaces.find(|one| one.id == *id).map(|one| &one.node)
+    };
+    let is_host = |id: &String| {
+        experiment
+            .hosts
+            .iter()
+            .any(|host| Some(&host.id) == node(id))
+    };
+    is_host(&link.a) && is_host(&link.b)
 }
 
 /// Nothing depends on how large a packet is or in which order packets come.

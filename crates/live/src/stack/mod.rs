@@ -63,7 +63,7 @@ pub(crate) struct Mailboxes {
     pub(crate) inboxes: BTreeMap<String, Arc<Mailbox<Message>>>,
     /// What all of them send.
     pub(crate) to_links: Arc<Mailbox<Outgoing>>,
-    /// By the places of interfaces among the experiment's: whether what begins there takes super-packets now.
+    /// By the places of interfaces among the experiment's: whether super-packets that leave there now arrive uncut.
     pub(crate) takes_super_packets: Arc<[AtomicBool]>,
 }
 
