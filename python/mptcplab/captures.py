@@ -138,7 +138,5 @@ def _of_files() -> Iterator[None]:
         yield
     except ValueError as error:
         raise UsageError(str(error)) from error
-    except FileNotFoundError as error:
-        raise UsageError(str(error)) from error
     except OSError as error:
         raise RunFailed(str(error)) from error

@@ -21,7 +21,16 @@ MOST_LANES = 24
 MOST_ROWS = 500
 #: What is wrong with a connection, and marked so.
 TROUBLE = {"mp_fail", "mp_fastclose", "reset", "fallback", "timeout", "violation"}
-DATA_HEADS = ["sender", "data", "goodput", "reinjected", "of it needed", "duplicate", "DATA_ACK after", "early segments"]
+DATA_HEADS = [
+    "sender",
+    "data",
+    "goodput",
+    "reinjected",
+    "of it needed",
+    "duplicate",
+    "DATA_ACK after",
+    "early segments",
+]
 DATA_HEADS += ["waited at most", "held by window", "gaps"]
 
 
