@@ -21,8 +21,19 @@ MOST_LANES = 24
 MOST_ROWS = 500
 #: What is wrong with a connection, and marked so.
 TROUBLE = {"mp_fail", "mp_fastclose", "reset", "fallback", "timeout", "violation"}
-DATA_HEADS = ["sender", "data", "goodput", "reinjected", "of it needed", "duplicate", "DATA_ACK after", "early segments"]
-DATA_HEADS += ["waited at most", "held by window", "gaps"]
+DATA_HEADS = [
+    "sender",
+    "data",
+    "goodput",
+    "reinjected",
+    "of it needed",
+    "duplicate",
+    "DATA_ACK after",
+    "early segments",
+    "waited at most",
+    "held by window",
+    "gaps",
+]
 
 
 @dataclass(frozen=True)
@@ -76,7 +87,8 @@ def _where(document: Json) -> str:
 
 
 def _sections(connections: Sequence[Json], series: Path) -> list[Section]:
-    charted, packets = [], 0
+    charted: list[Json] = []
+    packets = 0
     for connection in connections:
         packets += _packets(connection)
         if charted and packets > MOST_PACKETS:
@@ -138,7 +150,7 @@ def _data_row(side: str, data: Json) -> list[str]:
         str(data["order"]["early_segments"]),
         quantity(waits and waits["max_s"], "s"),
         quantity(data["window_limited_s"], "s"),
-        f"{len(gaps)}: {quantity(sum(gaps), 's')}" if gaps else "none",
+        f"{len(gaps)}, {quantity(sum(gaps), 's')}" if gaps else "none",
     ]
 
 
