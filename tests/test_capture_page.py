@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mptcplab import _core, load, run
-from mptcplab.captures import explain
+from mptcplab import load, run
+from mptcplab.captures import explain, read_series
 from mptcplab.report.capture import capture_page
 from mptcplab.report.capture_points import KINDS, points_of, rows_by_connection
 
@@ -116,7 +116,7 @@ def test_the_page_asks_for_nothing_and_says_what_happened_without_its_charts(pag
 
 def test_points_are_the_packets(capture: tuple[dict[str, Any], Path], page: str) -> None:
     document, series = capture
-    rows = _core.read_table(series)
+    rows = read_series(series)
     codes, words = rows["kind"]
     connection = multipath(document)
     of_it = rows["connection"] == connection["id"]
@@ -137,7 +137,7 @@ def test_points_are_the_packets(capture: tuple[dict[str, Any], Path], page: str)
 
 def test_where_points_are_too_many_none_of_their_bytes_is_lost(capture: tuple[dict[str, Any], Path]) -> None:
     document, series = capture
-    [rows] = rows_by_connection(_core.read_table(series), [multipath(document)])
+    [rows] = rows_by_connection(read_series(series), [multipath(document)])
     whole, fewer = points_of(rows), points_of(rows, most=500)
     segments = unpacked(fewer.series, fewer.text)["client"]["segments"]
     assert whole.merged == 1

@@ -33,9 +33,9 @@ class Points:
     """The points of a connection.
 
     ``series`` says, by sender of the data and by what the points are, how many ``points`` there are and for each of
-    the ``columns`` its ``unit``, its ``width`` in bytes and its ``start`` in ``text``, which is zlib in base64. A column
-    is the differences from one value to the next in units, modulo 2^(8 width), all low bytes first, all high bytes
-    last; the largest value of its width means that none is known.
+    the ``columns`` its ``unit``, its ``width`` in bytes and its ``start`` in ``text``, which is zlib in base64.
+    A column is the differences from one value to the next in units, modulo 2^(8 width), all low bytes first, all high
+    bytes last; the largest value of its width means that none is known.
     """
 
     series: Json
