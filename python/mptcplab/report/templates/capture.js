@@ -190,8 +190,8 @@ async function begin(section) {
   }
 }
 
-/** Draws the charts of the first connection, and of the others when they are about to be seen. */
-function beginAll(sections) {
+/** Draws the charts of the first connection and of the one that the address asks for; the others when they are near. */
+async function beginAll(sections) {
   sections.forEach((section) => (section.querySelector(".charts").hidden = false));
   const observer = new IntersectionObserver(
     (entries) => {
@@ -202,11 +202,12 @@ function beginAll(sections) {
     },
     { rootMargin: "400px" },
   );
-  const [first, ...others] = sections;
-  if (first) begin(first);
-  others.forEach((section) => observer.observe(section));
+  const asked = sections.find(({ id }) => location.hash.split("@")[0] === `#${id}`);
+  const atOnce = new Set([sections[0], asked].filter(Boolean));
+  sections.filter((section) => !atOnce.has(section)).forEach((section) => observer.observe(section));
+  await Promise.all([...atOnce].map(begin));
+  // Charts above it have moved it.
+  asked?.scrollIntoView();
 }
 
-const charted = [...document.querySelectorAll("section.connection")].filter((section) => section.querySelector(".charts"));
-beginAll(charted);
-charted.find((section) => location.hash.startsWith(`#${section.id}@`))?.scrollIntoView();
+beginAll([...document.querySelectorAll("section.connection")].filter((section) => section.querySelector(".charts")));
