@@ -113,6 +113,15 @@ def one_way(here: Sequence[Path], there: Path) -> dict[str, Any]:
     return summary
 
 
+def read_series(rows: Path) -> dict[str, Any]:
+    """The rows of ``explain`` by column: numpy arrays, NaN where nothing is known, and (codes, words) for words.
+
+    Raises RunFailed if they cannot be read.
+    """
+    with _of_files():
+        return _core.read_table(rows)
+
+
 def write_series(rows: Path, to: Path) -> None:
     """Copy the rows of ``explain`` to a .parquet or .csv file. Raises UsageError for another name or place."""
     import csv
@@ -122,7 +131,7 @@ def write_series(rows: Path, to: Path) -> None:
         if to.suffix == ".parquet":
             shutil.copyfile(rows, to)
         elif to.suffix == ".csv":
-            columns = {name: _texts(values) for name, values in _core.read_table(rows).items()}
+            columns = {name: _texts(values) for name, values in read_series(rows).items()}
             with to.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file)
                 writer.writerow(columns)
