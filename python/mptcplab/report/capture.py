@@ -49,7 +49,6 @@ class Section:
     events: Grid
     more_events: int
     legend: list[Json]
-    lanes: int
     described: Json | None
     points: Points | None
 
@@ -116,7 +115,6 @@ def _section(connection: Json, points: Points | None) -> Section:
         events=_first(events),
         more_events=max(0, len(events.rows) - MOST_ROWS) + connection["events_left_out"],
         legend=connection["subflows"][:MOST_LANES],
-        lanes=min(MOST_LANES, len(connection["subflows"])),
         described=None if points is None else _described(connection, points),
         points=points,
     )
