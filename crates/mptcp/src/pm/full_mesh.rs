@@ -162,8 +162,8 @@ impl FullMesh {
         let Some(local_id) = self.ids.id(pair.local) else {
             return;
         };
-        let port = self.peer.ports.get(&pair.remote);
-        let port = port.copied().unwrap_or(self.subflows.initial().remote.port());
+        let announced_port = self.peer.ports.get(&pair.remote).copied();
+        let port = announced_port.unwrap_or(self.subflows.initial().remote.port());
         commands.push(Command::OpenSubflow {
             local: pair.local,
             local_id,
