@@ -27,7 +27,8 @@ ALLOWED: dict[str, set[str]] = {
     "catalogue": {"errors", "experiment", "recorded", "backends"},
     "results": {"algorithms", "errors", "metrics", "_core"},
     "plots": {"results", "metrics", "errors", "sweep"},
-    "report": {"results", "metrics", "plots", "picture", "errors", "units", "sweep"},
+    "captures": {"errors", "_core"},
+    "report": {"captures", "results", "metrics", "plots", "picture", "errors", "units", "sweep"},
     "runner": {"errors", "experiment", "backends", "results"},
     "benchmark": {"algorithms", "backends", "errors", "experiment", "results"},
     "sweep": {"_core", "catalogue", "errors", "experiment", "metrics", "recorded", "results", "runner", "units"},
@@ -39,6 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": {
         "backends",
         "benchmark",
+        "captures",
         "catalogue",
         "congestion",
         "doctor",

@@ -1,18 +1,30 @@
 //! Captures explained.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use netlab::samples::TableError;
 use netlab::trace::{self, ExplainError, Explained, OneWayError, ReadError};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use serde::Serialize;
 
-/// Files are the machine's matter (OSError), their content is the caller's (ValueError).
+/// Files are the machine's matter (OSError), their names and content are the caller's (ValueError).
 fn explain_error(error: &ExplainError) -> PyErr {
-    match error {
-        ExplainError::Read(ReadError::NoCapture { .. }) => PyValueError::new_err(error.to_string()),
-        ExplainError::Read(_) | ExplainError::Series(_) => PyOSError::new_err(error.to_string()),
+    let is_callers = match error {
+        ExplainError::Read(ReadError::NoCapture { .. }) => true,
+        ExplainError::Read(ReadError::Io { source, .. })
+        | ExplainError::Series(TableError::Io { source, .. }) => matches!(
+            source.kind(),
+            ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::IsADirectory
+        ),
+        ExplainError::Series(_) => false,
+    };
+    if is_callers {
+        PyValueError::new_err(error.to_string())
+    } else {
+        PyOSError::new_err(error.to_string())
     }
 }
 

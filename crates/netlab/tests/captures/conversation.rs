@@ -5,13 +5,16 @@ use std::net::{IpAddr, SocketAddr};
 use mptcp::payload::Payload;
 use mptcp::seq::{DataSeq, SeqNr};
 use mptcp::wire::{
-    DataNumber, Dss, Flags, Hops, Mapping, MptcpOption, Packet, SackBlock, Segment, TcpOptions,
+    DataNumber, Dss, Flags, Hops, Mapping, MptcpOption, MptcpOptionV0, OptionBytes, Packet,
+    SackBlock, Segment, TcpOptions,
 };
 use netlab::trace::Frame;
 use netlab::trace::analysis::{Analysis, Row, Summary};
 use pcap_file::DataLink;
 
 pub const MILLISECOND: u64 = 1_000_000;
+const IPV4_LEN: usize = 20;
+const TCP_LEN: usize = 20;
 
 /// What is analysed, packet by packet.
 #[derive(Default)]
@@ -74,9 +77,32 @@ pub fn data_ack(data_ack: u64) -> MptcpOption {
 impl Conversation {
     /// A packet, a millisecond after the one before.
     pub fn send(&mut self, from: SocketAddr, to: SocketAddr, sent: Sent) -> Row {
+        self.take(bytes_of(from, to, sent))
+    }
+
+    /// The same with an option of version 0, which our engine does not speak.
+    pub fn send_version_0(
+        &mut self,
+        from: SocketAddr,
+        to: SocketAddr,
+        sent: Sent,
+        option: &MptcpOptionV0,
+    ) -> Row {
+        let mut options = OptionBytes::new();
+        option.emit(&mut options);
+        let mut bytes = bytes_of(from, to, sent);
+        let padding = [0; 4];
+        let padded = [&options[..], &padding[..(4 - options.len() % 4) % 4]].concat();
+        bytes[IPV4_LEN + 12] += (padded.len() as u8 / 4) << 4;
+        let total = (bytes.len() + padded.len()) as u16;
+        bytes[2..4].copy_from_slice(&total.to_be_bytes());
+        bytes.splice(IPV4_LEN + TCP_LEN..IPV4_LEN + TCP_LEN, padded);
+        self.take(bytes)
+    }
+
+    fn take(&mut self, bytes: Vec<u8>) -> Row {
         self.now += MILLISECOND;
         self.number += 1;
-        let bytes = bytes_of(from, to, sent);
         let frame = Frame {
             number: self.number,
             at: self.now,

@@ -2,7 +2,9 @@
 
 use mptcp::connection::keys::{Keys, Nonces, initial_data_seq, token};
 use mptcp::seq::DataSeq;
-use mptcp::wire::{Capable, DataNumber, Dss, Join, Mapping, MptcpOption, ResetReason};
+use mptcp::wire::{
+    Capable, DataNumber, Dss, Join, Mapping, MptcpOption, MptcpOptionV0, ResetReason,
+};
 use netlab::trace::analysis::{ConnectionSummary, Ending, EventKind, Kind, Side};
 
 use crate::conversation::{
@@ -594,6 +596,38 @@ fn data_without_a_signal_is_a_fallback() {
 }
 
 #[test]
+fn after_a_fallback_the_data_go_on_where_they_were() {
+    let mut talk = Conversation::default();
+    talk.open(client(1, PORT), server(1), capable());
+    talk.send(
+        client(1, PORT),
+        server(1),
+        data(1001, 100, dss(first(0), 1, 100, None)),
+    );
+    let plain = Sent {
+        seq: 2001,
+        ack: 1101,
+        flags: ACK,
+        len: 50,
+        ..Sent::default()
+    };
+    talk.send(server(1), client(1, PORT), plain);
+    let more = Sent {
+        seq: 1101,
+        ack: 2051,
+        flags: ACK,
+        len: 300,
+        ..Sent::default()
+    };
+    assert_eq!(talk.send(client(1, PORT), server(1), more).data, Some(100));
+    let connection = only(&talk);
+    assert_eq!(
+        (connection.data.client.bytes, connection.data.server.bytes),
+        (400, 50)
+    );
+}
+
+#[test]
 fn the_infinite_mapping_is_a_fallback_too() {
     let mut talk = Conversation::default();
     talk.open(client(1, PORT), server(1), capable());
@@ -764,4 +798,42 @@ fn windows_of_which_the_scale_is_known_are_counted() {
         ..Sent::default()
     };
     assert_eq!(talk.send(client(5, PORT), server(5), middle).window, None);
+}
+
+#[test]
+fn version_0_is_understood() {
+    let mut talk = Conversation::default();
+    let keys = [0x0102_0304_0506_0708u64, 0x1112_1314_1516_1718];
+    let capable = |sender_key, receiver_key| MptcpOptionV0::Capable {
+        version: 0,
+        flags: Capable::HMAC_SHA256,
+        sender_key,
+        receiver_key,
+    };
+    let (here, there) = (client(1, PORT), server(1));
+    let sent = |seq, ack, flags| Sent {
+        seq,
+        ack,
+        flags,
+        ..Sent::default()
+    };
+    talk.send_version_0(here, there, sent(1000, 0, SYN), &capable(keys[0], None));
+    talk.send_version_0(
+        there,
+        here,
+        sent(2000, 1001, SYN_ACK),
+        &capable(keys[1], None),
+    );
+    talk.send_version_0(
+        here,
+        there,
+        sent(1001, 2001, ACK),
+        &capable(keys[0], Some(keys[1])),
+    );
+    let connection = only(&talk);
+    assert_eq!(connection.version, Some(0));
+    // By SHA-1, as another program computes it.
+    let by_sha1 = ["dd5783bc", "3383d918"];
+    let tokens = [connection.sides.client.token, connection.sides.server.token];
+    assert_eq!(tokens.map(Option::unwrap), by_sha1);
 }
