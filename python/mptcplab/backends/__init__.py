@@ -25,6 +25,7 @@ BACKENDS: dict[str, str] = {
     "userspace": "mptcplab.backends.userspace",
     "kernel": "mptcplab.backends.kernel",
 }
+ON_KERNEL = "kernel"
 
 #: The feature under which a back-end tells whether this user may do what its runs need.
 PRIVILEGES = "privileges"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,23 @@ class Samples:
         for rows in np.split(order, starts[1:]) if len(order) else []:
             name = entities[entity[rows[0]]]
             self._rows.setdefault(name, {})[metrics[metric[rows[0]]]] = rows
+
+    def only(self, keep: Callable[[str, str], bool]) -> Samples:
+        """The same with those entities and metrics alone, and nothing of the others in memory."""
+        rows = {
+            (entity, metric): rows
+            for entity, of_entity in self._rows.items()
+            for metric, rows in of_entity.items()
+            if keep(entity, metric)
+        }
+        kept = Samples.__new__(Samples)
+        every = np.concatenate(list(rows.values())) if rows else np.zeros(0, dtype=np.int64)
+        kept._times, kept._values = self._times[every], self._values[every]
+        kept._rows, first = {}, 0
+        for (entity, metric), old in rows.items():
+            kept._rows.setdefault(entity, {})[metric] = np.arange(first, first + len(old))
+            first += len(old)
+        return kept
 
     def series(self, entity: str, metric: str) -> Series | None:
         """The samples of one metric in order of time, or None if there are none."""

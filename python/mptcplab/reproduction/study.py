@@ -1,0 +1,138 @@
+"""What has to be run for the claims of a paper: experiments, in both arms, as described and with other assumptions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mptcplab.backends import backend
+from mptcplab.catalogue import catalogue, find
+from mptcplab.errors import UsageError
+from mptcplab.reproduction.arms import NAMES, Arm, Chosen, chosen
+from mptcplab.reproduction.claims import QUICK, QUICK_IN_REAL_TIME, REPETITIONS, Alternative, Claim, Paper
+from mptcplab.results import bundle_path
+from mptcplab.runner import Job, plan_chosen
+
+Json = dict[str, Any]
+AS_DESCRIBED = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An experiment of the paper, by its name below the paper's, in an arm; ``variant`` labels another assumption."""
+
+    arm: Arm
+    variant: str
+    name: str
+    experiment: Json
+    chosen: Chosen
+
+    @property
+    def key(self) -> tuple[Arm, str, str]:
+        return self.arm, self.variant, self.name
+
+
+@dataclass(frozen=True)
+class Study:
+    """The claims that are looked at and the cells that they need; ``quick`` ones leave out other assumptions."""
+
+    paper: Paper
+    claims: Sequence[Claim]
+    arms: Sequence[Arm]
+    cells: Mapping[tuple[Arm, str, str], Cell]
+    quick: bool
+
+    def repetitions(self, backend_name: str, variant: str) -> int:
+        """How many seeds a cell has: those the paper states, fewer for a quick look or another assumption."""
+        if self.quick:
+            return QUICK_IN_REAL_TIME if backend(backend_name).in_real_time else QUICK
+        return QUICK if variant else self.paper.repetitions or REPETITIONS
+
+    def jobs(self, backend_name: str, *, seed: int, out: Path, fresh: bool = False) -> list[Job]:
+        """The runs on one back-end, arms in turns; what several cells mean is run once."""
+        found: dict[tuple[Path, int], Job] = {}
+        for variants in (False, True):
+            cells = [c for c in self.cells.values() if c.arm.backend == backend_name and bool(c.variant) == variants]
+            work = [(cell.experiment, cell.chosen.choice) for cell in cells if cell.chosen.choice is not None]
+            repeat = self.repetitions(backend_name, "any" if variants else AS_DESCRIBED)
+            for job in plan_chosen(work, backend_name, seed=seed, repeat=repeat, out=out, fresh=fresh):
+                place = bundle_path(out, job.experiment, backend_name, job.seed, job.choice.substitute)
+                found.setdefault((place, job.seed), job)
+        return list(found.values())
+
+    def experiments(self, pattern: str, arm: Arm, variant: str) -> list[Cell]:
+        """The cells that a pattern of a comparison means, in the order of the catalogue."""
+        of_arm = (cell for cell in self.cells.values() if (cell.arm, cell.variant) == (arm, variant))
+        return [cell for cell in of_arm if fnmatchcase(cell.name, pattern)]
+
+    @cached_property
+    def variants(self) -> dict[str, Alternative]:
+        """The other assumptions that are run, by their labels."""
+        labels = {cell.variant for cell in self.cells.values()}
+        return {one.label: one for one, _ in alternatives(self.paper) if one.label in labels}
+
+
+def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, quick: bool = False) -> Study:
+    """What to run for the claims of a paper, or for those of one figure, experiment or claim.
+
+    Raises UsageError for an ``only`` that means no claim.
+    """
+    claims = [claim for claim in paper.claims if only is None or _concerns(claim, only)]
+    if not claims:
+        known = dict.fromkeys(name for claim in paper.claims for name in (claim.figure, claim.id))
+        raise UsageError(f"--only {only}: no claim of {paper.id} is about it; allowed: {', '.join(known)}")
+    arms = [Arm(name, one) for name in NAMES for one in backends]
+    described = {_short(member.name): member.resolve().data for member in catalogue(paper.id)}
+    cells = [
+        Cell(arm, AS_DESCRIBED, name, experiment, chosen(arm, experiment))
+        for name, experiment in described.items()
+        if any(_uses(claim, name) for claim in claims)
+        for arm in arms
+    ]
+    virtual = [arm for arm in arms if not backend(arm.backend).in_real_time]
+    if not quick:
+        cells += _variants(paper, claims, virtual, list(described))
+    return Study(paper, claims, arms, {cell.key: cell for cell in cells}, quick)
+
+
+def alternatives(paper: Paper) -> Iterator[tuple[Alternative, list[str]]]:
+    """Every other reading and assumption, and the claims that it is tried on."""
+    for one in (*paper.assumptions, *paper.contradictions):
+        for alternative in one.instead:
+            yield alternative, one.concerns
+
+
+def _variants(paper: Paper, claims: Iterable[Claim], arms: Sequence[Arm], names: Sequence[str]) -> Iterator[Cell]:
+    for alternative, concerns in alternatives(paper):
+        concerned = [claim for claim in claims if claim.id in concerns]
+        for name in (name for name in names if any(_uses(claim, name) for claim in concerned)):
+            (member,) = find(f"{paper.id}/{name}", alternative.set)
+            experiment = member.resolve().data
+            yield from (Cell(arm, alternative.label, name, experiment, chosen(arm, experiment)) for arm in arms)
+
+
+def _concerns(claim: Claim, only: str) -> bool:
+    return only in (claim.id, claim.figure) or (claim.untested is None and _uses(claim, only.removesuffix("/")))
+
+
+def _uses(claim: Claim, name: str) -> bool:
+    """Whether a claim is about an experiment."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns(claim))
+
+
+def patterns(claim: Claim) -> Iterator[str]:
+    """The patterns of experiments in a claim; one that follows another's parameter means all of them."""
+    for comparison in claim.compare:
+        for measure in (comparison.above, comparison.below):
+            if measure is not None and measure.on is not None:
+                yield re.sub(r"\{\w+\}", "*", measure.on)
+
+
+def _short(name: str) -> str:
+    """The name of an experiment below its paper's."""
+    return name.partition("/")[2]
