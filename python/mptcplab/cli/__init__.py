@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
-from mptcplab.cli import bench_algorithm, cc, check, clean, compare, doctor, proxy, report, run, show, sweep
+from mptcplab.cli import bench_algorithm, cc, check, clean, compare, doctor, proxy, report, reproduce, run, show, sweep
 from mptcplab.cli import list as list_
 from mptcplab.errors import MptcplabError
 
@@ -33,7 +33,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (run, list_, show, report, compare, sweep, bench_algorithm, check, cc, proxy, doctor, clean):
+for command in (run, list_, show, report, compare, sweep, reproduce, bench_algorithm, check, cc, proxy, doctor, clean):
     app.command(command.__name__.rpartition(".")[2].replace("_", "-"), epilog=command.EXAMPLE)(command.command)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -114,6 +114,20 @@ class Contradiction(_Model):
     instead: list[Alternative] = []
 
 
+class Figure(_Model):
+    """A figure as the paper draws it: the experiments of a pattern, one line for each value of a parameter.
+
+    ``examples`` are experiments of which the first run is shown subflow by subflow.
+    """
+
+    id: str
+    title: str
+    draw: list[Literal["goodput", "arrivals"]] = []
+    on: str
+    label: str
+    examples: list[str] = []
+
+
 class Paper(_Model):
     """The whole table. ``repetitions`` is what the paper states."""
 
@@ -124,6 +138,7 @@ class Paper(_Model):
     claims: list[Claim] = Field(alias="claim")
     contradictions: list[Contradiction] = Field([], alias="contradiction")
     assumptions: list[Assumption] = Field([], alias="assumption")
+    figures: list[Figure] = Field([], alias="figure")
 
     @model_validator(mode="after")
     def _known_names(self) -> Paper:

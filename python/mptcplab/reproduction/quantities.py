@@ -10,7 +10,7 @@ import numpy as np
 from mptcplab import metrics
 from mptcplab.reproduction.notation import Measure
 from mptcplab.reproduction.observation import Observation
-from mptcplab.results import Absent, RunData, Value
+from mptcplab.results import Absent, RunData, Value, subflows_of
 
 BIN_S = 1.0
 NO_SAMPLES = "the back-end gave no samples of it"
@@ -50,6 +50,18 @@ def _of_rates(of: Callable[[list[float]], float], run: RunData, start_s: float, 
     return of(rates) if rates else Absent(NO_SAMPLES)
 
 
+def _min_arrived_bps(run: RunData, start_s: float, end_s: float) -> Value:
+    """The least second of what arrives over all subflows, in any order, in first copies of each subflow."""
+    counters = [run.samples.series(one.entity, "bytes_received") for one in subflows_of(run, _flow(run))]
+    of_each = [
+        # A subflow that came later had carried nothing before its first sample.
+        metrics.binned_rate([0.0, *one.times_s], [0.0, *one.values], start_s, end_s, BIN_S)[1]
+        for one in counters
+        if one is not None
+    ]
+    return float(np.sum(of_each, axis=0).min()) if of_each else Absent(NO_SAMPLES)
+
+
 def _variation(rates: list[float]) -> float:
     return float(np.std(rates) / np.mean(rates)) if np.mean(rates) else float("inf")
 
@@ -83,6 +95,7 @@ def _flow(run: RunData) -> str:
 QUANTITIES: dict[str, Callable[[RunData, float, float], Value]] = {
     "mean_bps": _mean_bps,
     "min_bps": partial(_of_rates, min),
+    "min_arrived_bps": _min_arrived_bps,
     "variation": partial(_of_rates, _variation),
     "longest_pause_s": partial(_of_gaps, max),
     "jitter_s2": partial(_of_gaps, lambda gaps: float(np.var(gaps))),

@@ -6,15 +6,23 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from mptcplab.backends import backend
 from mptcplab.catalogue import catalogue, find
 from mptcplab.errors import UsageError
+from mptcplab.experiment import Member
 from mptcplab.reproduction.arms import NAMES, Arm, Chosen, chosen
-from mptcplab.reproduction.claims import QUICK, QUICK_IN_REAL_TIME, REPETITIONS, Alternative, Claim, Paper
+from mptcplab.reproduction.claims import (
+    QUICK,
+    QUICK_IN_REAL_TIME,
+    REPETITIONS,
+    Alternative,
+    Claim,
+    Contradiction,
+    Paper,
+)
 from mptcplab.results import bundle_path
 from mptcplab.runner import Job, plan_chosen
 
@@ -45,6 +53,8 @@ class Study:
     claims: Sequence[Claim]
     arms: Sequence[Arm]
     cells: Mapping[tuple[Arm, str, str], Cell]
+    #: Those that touch one of the experiments, or none in particular.
+    contradictions: Sequence[Contradiction]
     quick: bool
 
     def repetitions(self, backend_name: str, variant: str) -> int:
@@ -55,26 +65,31 @@ class Study:
 
     def jobs(self, backend_name: str, *, seed: int, out: Path, fresh: bool = False) -> list[Job]:
         """The runs on one back-end, arms in turns; what several cells mean is run once."""
-        found: dict[tuple[Path, int], Job] = {}
+        found: dict[Path, Job] = {}
         for variants in (False, True):
             cells = [c for c in self.cells.values() if c.arm.backend == backend_name and bool(c.variant) == variants]
             work = [(cell.experiment, cell.chosen.choice) for cell in cells if cell.chosen.choice is not None]
             repeat = self.repetitions(backend_name, "any" if variants else AS_DESCRIBED)
             for job in plan_chosen(work, backend_name, seed=seed, repeat=repeat, out=out, fresh=fresh):
                 place = bundle_path(out, job.experiment, backend_name, job.seed, job.choice.substitute)
-                found.setdefault((place, job.seed), job)
+                found.setdefault(place, job)
         return list(found.values())
+
+    def bundles(self, *, seed: int, out: Path) -> dict[tuple[Arm, str, str], list[Path]]:
+        """Where the runs of each cell are, once they are done, in order of their seeds."""
+        return {
+            key: [
+                bundle_path(out, cell.experiment, backend(cell.arm.backend).name, number, cell.chosen.choice.substitute)
+                for number in range(seed, seed + self.repetitions(cell.arm.backend, cell.variant))
+            ]
+            for key, cell in self.cells.items()
+            if cell.chosen.choice is not None
+        }
 
     def experiments(self, pattern: str, arm: Arm, variant: str) -> list[Cell]:
         """The cells that a pattern of a comparison means, in the order of the catalogue."""
         of_arm = (cell for cell in self.cells.values() if (cell.arm, cell.variant) == (arm, variant))
         return [cell for cell in of_arm if fnmatchcase(cell.name, pattern)]
-
-    @cached_property
-    def variants(self) -> dict[str, Alternative]:
-        """The other assumptions that are run, by their labels."""
-        labels = {cell.variant for cell in self.cells.values()}
-        return {one.label: one for one, _ in alternatives(self.paper) if one.label in labels}
 
 
 def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, quick: bool = False) -> Study:
@@ -87,17 +102,22 @@ def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, qui
         known = dict.fromkeys(name for claim in paper.claims for name in (claim.figure, claim.id))
         raise UsageError(f"--only {only}: no claim of {paper.id} is about it; allowed: {', '.join(known)}")
     arms = [Arm(name, one) for name in NAMES for one in backends]
-    described = {_short(member.name): member.resolve().data for member in catalogue(paper.id)}
+    members = {_short(member.name): member for member in catalogue(paper.id)}
+    described = {
+        name: member.resolve().data for name, member in members.items() if any(_uses(claim, name) for claim in claims)
+    }
     cells = [
         Cell(arm, AS_DESCRIBED, name, experiment, chosen(arm, experiment))
         for name, experiment in described.items()
-        if any(_uses(claim, name) for claim in claims)
         for arm in arms
     ]
     virtual = [arm for arm in arms if not backend(arm.backend).in_real_time]
     if not quick:
         cells += _variants(paper, claims, virtual, list(described))
-    return Study(paper, claims, arms, {cell.key: cell for cell in cells}, quick)
+    of_others = {one for name, member in members.items() if name not in described for one in _contradicted(member)}
+    touching = {one for name in described for one in _contradicted(members[name])}
+    contradictions = [one for one in paper.contradictions if one.id in touching or one.id not in of_others]
+    return Study(paper, claims, arms, {cell.key: cell for cell in cells}, contradictions, quick)
 
 
 def alternatives(paper: Paper) -> Iterator[tuple[Alternative, list[str]]]:
@@ -114,6 +134,10 @@ def _variants(paper: Paper, claims: Iterable[Claim], arms: Sequence[Arm], names:
             (member,) = find(f"{paper.id}/{name}", alternative.set)
             experiment = member.resolve().data
             yield from (Cell(arm, alternative.label, name, experiment, chosen(arm, experiment)) for arm in arms)
+
+
+def _contradicted(member: Member) -> list[str]:
+    return member.experiment.contradictions
 
 
 def _concerns(claim: Claim, only: str) -> bool:
