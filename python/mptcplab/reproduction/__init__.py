@@ -6,7 +6,7 @@ from mptcplab.reproduction.document import document
 from mptcplab.reproduction.observation import Observation, observe
 from mptcplab.reproduction.outcome import Compared, Observations, Outcome, Verdict
 from mptcplab.reproduction.reasons import numbers, why
-from mptcplab.reproduction.study import AS_DESCRIBED, Study, study
+from mptcplab.reproduction.study import AS_DESCRIBED, Study, claims_about, study
 
 __all__ = [
     "AS_DESCRIBED",
@@ -20,6 +20,7 @@ __all__ = [
     "Paper",
     "Study",
     "Verdict",
+    "claims_about",
     "document",
     "load",
     "numbers",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,8 @@ class Observation:
 def observe(path: Path) -> Observation:
     """Read a done bundle; small enough for another process. Raises BundleError if it is damaged."""
     bundle = Bundle.open(path)
-    run = bundle.load()
     record = bundle.record
-    kept = run.samples.only(_is_kept)
-    return Observation(record["seed"], str(path), record["metrics"], record["absent"], replace(run, samples=kept))
+    return Observation(record["seed"], str(path), record["metrics"], record["absent"], bundle.load(_is_kept))
 
 
 def _is_kept(entity: str, metric: str) -> bool:

@@ -22,6 +22,8 @@ from mptcplab.reproduction.claims import (
     Claim,
     Contradiction,
     Paper,
+    load,
+    papers,
 )
 from mptcplab.results import bundle_path
 from mptcplab.runner import Job, plan_chosen
@@ -118,6 +120,12 @@ def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, qui
     touching = {one for name in described for one in _contradicted(members[name])}
     contradictions = [one for one in paper.contradictions if one.id in touching or one.id not in of_others]
     return Study(paper, claims, arms, {cell.key: cell for cell in cells}, contradictions, quick)
+
+
+def claims_about(experiment: str) -> list[Claim]:
+    """The claims that an experiment of the catalogue is run for; none where its paper has no table of them."""
+    paper, _, name = experiment.partition("/")
+    return [claim for claim in load(paper).claims if _uses(claim, name)] if paper in papers() else []
 
 
 def alternatives(paper: Paper) -> Iterator[tuple[Alternative, list[str]]]:

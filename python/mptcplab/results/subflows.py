@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from mptcplab import metrics
 from mptcplab.results.entities import DOWN, Entity, Json
@@ -61,7 +62,7 @@ class Subflow:
         """Its path in the samples."""
         return f"flows.{self.flow}.subflows.{self.id}"
 
-    @property
+    @cached_property
     def addresses(self) -> frozenset[str]:
         """Its two addresses, without ports."""
         return frozenset(end.rpartition(":")[0].strip("[]") for end in (self.local, self.remote))

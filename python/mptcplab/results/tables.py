@@ -13,6 +13,8 @@ from mptcplab.errors import MptcplabError
 from mptcplab.metrics.arrays import Floats, Integers
 
 NANOS_PER_SECOND = 1e9
+#: Whether the samples of an entity and a metric are wanted.
+Keep = Callable[[str, str], bool]
 
 
 class TableError(MptcplabError):
@@ -65,35 +67,23 @@ class Series:
 class Samples:
     """The sample table, by entity and metric."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, keep: Keep | None = None) -> None:
+        """With ``keep``, only the entities and metrics that it wants."""
         entity, entities = table.labels("entity")
         metric, metrics = table.labels("metric")
-        self._times = table.numbers("time_ns") / NANOS_PER_SECOND
-        self._values = np.asarray(table.numbers("value"), dtype=np.float64)
+        times, values = table.numbers("time_ns"), np.asarray(table.numbers("value"), dtype=np.float64)
+        if keep is not None:
+            wanted = np.array([[keep(one, name) for name in metrics] for one in entities], dtype=bool)
+            rows = np.flatnonzero(wanted[entity, metric]) if len(entity) else entity
+            entity, metric, times, values = entity[rows], metric[rows], times[rows], values[rows]
+        self._times, self._values = times / NANOS_PER_SECOND, values
         self._rows: dict[str, dict[str, Integers]] = {}
         key = entity * max(1, len(metrics)) + metric
         order = np.argsort(key, kind="stable")
         starts = np.flatnonzero(np.diff(key[order], prepend=-1))
-        for rows in np.split(order, starts[1:]) if len(order) else []:
-            name = entities[entity[rows[0]]]
-            self._rows.setdefault(name, {})[metrics[metric[rows[0]]]] = rows
-
-    def only(self, keep: Callable[[str, str], bool]) -> Samples:
-        """The same with those entities and metrics alone, and nothing of the others in memory."""
-        rows = {
-            (entity, metric): rows
-            for entity, of_entity in self._rows.items()
-            for metric, rows in of_entity.items()
-            if keep(entity, metric)
-        }
-        kept = Samples.__new__(Samples)
-        every = np.concatenate(list(rows.values())) if rows else np.zeros(0, dtype=np.int64)
-        kept._times, kept._values = self._times[every], self._values[every]
-        kept._rows, first = {}, 0
-        for (entity, metric), old in rows.items():
-            kept._rows.setdefault(entity, {})[metric] = np.arange(first, first + len(old))
-            first += len(old)
-        return kept
+        for of_series in np.split(order, starts[1:]) if len(order) else []:
+            name = entities[entity[of_series[0]]]
+            self._rows.setdefault(name, {})[metrics[metric[of_series[0]]]] = of_series
 
     def series(self, entity: str, metric: str) -> Series | None:
         """The samples of one metric in order of time, or None if there are none."""
