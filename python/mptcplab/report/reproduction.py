@@ -14,6 +14,7 @@ from mptcplab.reproduction import AS_DESCRIBED, Arm, Compared, Figure, Observati
 from mptcplab.results import RunData
 from mptcplab.results.entities import Json
 
+NO_BREAK = "\N{NON-BREAKING HYPHEN}"
 ARMS = {
     "then": "the stack of the paper's time, the out-of-tree kernel's behaviour and algorithms",
     "today": "a mainline kernel's behaviour, its scheduler, and the same congestion controls by their formulas",
@@ -89,7 +90,7 @@ def reproduction_page(outcome: Outcome, pictures: Sequence[Picture], records: Se
         says=study.paper.says,
         warnings=_warnings(outcome, records),
         tally=list(tally(outcome)),
-        arms=[f"{arm.label}: {ARMS[arm.name]}" for arm in study.arms],
+        arms=[f"{arm.label}: {ARMS[arm.name]}" for arm in outcome.able],
         claims=claims_grid(outcome),
         compared=_compared(outcome),
         pictures=pictures,
@@ -104,6 +105,10 @@ def reproduction_page(outcome: Outcome, pictures: Sequence[Picture], records: Se
 def tally(outcome: Outcome) -> Iterator[str]:
     """How many claims came out how, a sentence for each arm."""
     for arm in outcome.study.arms:
+        if arm not in outcome.able:
+            reasons = (part.why_not for one in outcome.verdicts if one.arm == arm for part in one.compared)
+            yield f"{arm.label} cannot be run: {next((why for why in reasons if why is not None), 'no claim is tested')}."
+            continue
         found = Counter(one.kind for one in outcome.verdicts if one.arm == arm)
         counts = ", ".join(f"{count} {kind}" for kind, count in found.most_common())
         yield f"{arm.label}: of {found.total()} {'claim' if found.total() == 1 else 'claims'} {counts}."
@@ -114,8 +119,8 @@ def claims_grid(outcome: Outcome) -> Grid:
     heads = ["claim", "what the paper says", "stack", "verdict", "why"]
     rows = []
     for claim in outcome.study.claims:
-        for index, one in enumerate(one for one in outcome.verdicts if one.claim is claim):
-            said = [claim.id, f"{claim.says} ({claim.source})"] if index == 0 else ["", ""]
+        for index, one in enumerate(one for one in outcome.verdicts if one.claim is claim and one.arm in outcome.able):
+            said = [claim.id.replace("-", NO_BREAK), f"{claim.says} ({claim.source})"] if index == 0 else ["", ""]
             rows.append([*said, one.arm.label, verdict_words(one), why(outcome, one)])
     return Grid(heads, rows)
 
@@ -130,6 +135,7 @@ def _compared(outcome: Outcome) -> Grid:
     rows = [
         [one.claim.id, one.arm.label, part.judged.kind, _numbers(part), f"holds if {part.comparison.holds}"]
         for one in outcome.verdicts
+        if one.arm in outcome.able
         for part in one.compared
     ]
     return Grid(["claim", "stack", "verdict", "measured", "tolerance"], rows)

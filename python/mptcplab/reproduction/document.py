@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 from mptcplab.reproduction.arms import NAMES
@@ -58,7 +59,12 @@ def _compared(one: Compared) -> Json:
         "holds": one.comparison.holds,
         "verdict": one.judged.kind,
         "n": spread.n if spread else 0,
-        "median": spread.median if spread else None,
-        "ci95": [spread.low, spread.high] if spread else None,
+        "median": _finite(spread.median) if spread else None,
+        "ci95": [_finite(spread.low), _finite(spread.high)] if spread else None,
         "why": one.why_not,
     }
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity: a ratio to nothing is null."""
+    return value if isfinite(value) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,6 +76,14 @@ class Outcome:
         found = [one for one in self.verdicts if one.claim is claim and one.arm.name == name]
         able = [one for one in found if one.kind != "cannot be run"] or found
         return next((one for one in able if one.arm.backend == ON_KERNEL), able[0])
+
+    @property
+    def able(self) -> list[Arm]:
+        """The arms in which some claim could be put to the test."""
+        return [arm for arm in self.study.arms if self._tested(arm)]
+
+    def _tested(self, arm: Arm) -> bool:
+        return any(part.why_not is None for one in self.verdicts if one.arm == arm for part in one.compared)
 
     def disagreements(self) -> list[tuple[Verdict, Verdict]]:
         """Pairs of back-ends that both decide a claim in the same arm, differently."""
@@ -204,7 +213,10 @@ def _values(measure: Measure, runs: Mapping[int, Observation]) -> tuple[dict[int
 
 
 def _ratio(value: float, divisor: float) -> float | None:
-    return value / divisor if divisor else None
+    """Anything over nothing is more than any number: leaving that run out would flatter the other."""
+    if divisor:
+        return value / divisor
+    return math.inf if value else None
 
 
 def _cannot(comparison: Comparison, on: str, why: str) -> Compared:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from statistics import median
 
@@ -22,7 +23,7 @@ def why(outcome: Outcome, verdict: Verdict) -> str:
     if one.why_not is not None:
         return f"{one.on}: {one.why_not}{_beside(verdict)}"
     parts = [numbers(one)]
-    told = subflows_told(_runs(outcome, verdict, one))
+    told = subflows_told(_runs(outcome, verdict, one), one.comparison.above.window_s)
     parts += [told] if told else []
     if verdict.flipped:
         parts.append(f"the opposite holds with {' and with '.join(verdict.flipped)}")
@@ -50,9 +51,17 @@ def what(one: Compared) -> str:
         return f"rank correlation of {named} with {comparison.trend}"
     if comparison.below is None:
         return named
-    beside = "" if comparison.below.on in (None, comparison.above.on) else f" of {comparison.below.on}"
+    on = comparison.below.on
+    beside = "" if on in (None, comparison.above.on) else f" of {on.format_map(_SameName(one.on))}"
     divisor = _named(comparison.below)
     return f"{named} over that{beside}" if divisor == named else f"{named} over {divisor}{beside}"
+
+
+class _SameName(dict[str, str]):
+    """The parameters in the name of the experiment beside which another stands: {n} of fig9/n3 is 3."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(re.findall(r"([a-z_]+?)=?([0-9]+)", name.rpartition("/")[2]))
 
 
 def _named(measure: Measure) -> str:
@@ -63,11 +72,14 @@ def _named(measure: Measure) -> str:
     return name.replace("_", " ").replace("fct", "completion time") + window
 
 
-def subflows_told(runs: Sequence[Observation]) -> str | None:
-    """What became of the subflows that were hit, in the median of the runs; None where nothing failed."""
+def subflows_told(runs: Sequence[Observation], window_s: tuple[float, float] | None = None) -> str | None:
+    """What became of the subflows that were hit, in the median of the runs.
+
+    None where nothing had failed before the end of the window that is looked at.
+    """
     of_runs = [fates(run.run, next(iter(run.run.flows))) for run in runs]
     every = [fate for of_run in of_runs for fate in of_run]
-    if not every:
+    if not every or (window_s is not None and window_s[1] <= min(fate.hit_s for fate in every)):
         return None
     hit = median(len(of_run) for of_run in of_runs)
     recreated = median(sum(fate.recreated_s is not None for fate in of_run) for of_run in of_runs)
