@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
+import shlex
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from command_line import mptcplab
-from mptcplab.catalogue import catalogue
+from jsonschema import Draft202012Validator
+from mptcplab.catalogue import catalogue, find
 from mptcplab.errors import SpecError
 from mptcplab.metrics import rank_correlation
 from mptcplab.reproduction import Arm, Observation, Outcome, Study, load, papers, study, why
@@ -20,6 +25,8 @@ from mptcplab.reproduction.verdict import judge
 from mptcplab.results import RunData, Samples, Table, Units
 from scipy.stats import spearmanr
 
+ROOT = Path(__file__).parents[2]
+SCHEMA = json.loads((ROOT / "docs" / "schemas" / "summary.json").read_text(encoding="utf-8"))
 PAPER = "alenazi2019"
 ALENAZI = load(PAPER)
 THEN = Arm("then", "sim")
@@ -187,6 +194,7 @@ def test_permuted_labels_decide_nothing(claim: str) -> None:
 def reproduce(out: Path, *options: str) -> Any:
     done = mptcplab("reproduce", PAPER, "--quick", "--json", *options, cwd=out)
     assert done.status == 0, done.err
+    Draft202012Validator(SCHEMA).validate(done.document)
     return done.document
 
 
@@ -227,3 +235,29 @@ def test_what_is_asked_wrongly_is_told_before_anything_runs(tmp_path: Path, word
     assert done.status == 2
     assert told in done.err
     assert not list(tmp_path.iterdir())
+
+
+# ---- What the paper needs --------------------------------------------------------------------------------------------
+
+REQUIREMENT = re.compile(r"\| (A[0-9]+) \| ([^|]+) \| ([^|]+) \|")
+NEEDS = REQUIREMENT.findall((ROOT / "docs" / "papers" / f"{PAPER}.md").read_text(encoding="utf-8"))
+
+
+def test_every_need_of_the_paper_has_its_row() -> None:
+    assert [item for item, _, _ in NEEDS] == [f"A{number}" for number in range(1, 43)]
+
+
+@pytest.mark.parametrize(("item", "shown"), [(item, shown) for item, _, shown in NEEDS])
+def test_a_need_is_ticked_with_commands_that_exist_or_replaced_for_a_reason(item: str, shown: str) -> None:
+    commands = [shlex.split(code) for code in re.findall(r"`((?:sudo )?mptcplab [^`]+)`", shown)]
+    assert commands, item
+    assert "replaced by" not in shown or re.search(r"replaced by .+ because .+", shown), item
+    for words in commands:
+        command, spec, *options = words[words.index("mptcplab") + 1 :]
+        settings = [value for option, value in pairwise(options) if option == "--set"]
+        if command == "reproduce":
+            only = options[options.index("--only") + 1] if "--only" in options else None
+            assert study(load(spec), ["sim"], only=only, quick=True).claims, item
+        else:
+            for member in find(spec.removeprefix("results/"), dict(one.split("=", 1) for one in settings)):
+                assert member.resolve().data, item

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Fresh, Jobs, Out, Seed
+from mptcplab.cli.options import As_json, Fresh, Out, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,9 @@ def command(
     ] = False,
     seed: Seed = 1,
     out: Out = Path("results"),
-    jobs: Jobs = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help=f"Runs at a time; default one per core, live {AT_ONCE} while on time.")
+    ] = None,
     fresh: Fresh = False,
     export: Annotated[Path | None, typer.Option(help="Also write every figure and number here.")] = None,
     as_json: As_json = False,
@@ -108,7 +110,7 @@ def _observed(planned: Study, bundles: Sequence[Bundle], pool: Executor, seed: i
     done = {bundle.path for bundle in bundles if bundle.status == "done"}
     seen = {path: pool.submit(observe, path) for path in done}
     return {
-        key: [seen[path].result() for path in paths if path in seen]
+        key: [seen[path].result().of(planned.cells[key].experiment) for path in paths if path in seen]
         for key, paths in planned.bundles(seed=seed, out=out).items()
     }
 

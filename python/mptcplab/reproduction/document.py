@@ -61,7 +61,7 @@ def _compared(one: Compared) -> Json:
         "n": spread.n if spread else 0,
         "median": _finite(spread.median) if spread else None,
         "ci95": [_finite(spread.low), _finite(spread.high)] if spread else None,
-        "why": one.why_not,
+        "why": one.why_not or one.why_without,
     }
 
 

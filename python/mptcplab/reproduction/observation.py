@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,17 @@ class Observation:
         return parameters
 
 
+    def of(self, experiment: Json) -> Observation:
+        """The same with the resolved experiment, which all runs of it share."""
+        return replace(self, run=replace(self.run, resolved=experiment))
+
+
 def observe(path: Path) -> Observation:
-    """Read a done bundle; small enough for another process. Raises BundleError if it is damaged."""
+    """Read a done bundle, without its experiment: small enough for another process. Raises BundleError if damaged."""
     bundle = Bundle.open(path)
     record = bundle.record
-    return Observation(record["seed"], str(path), record["metrics"], record["absent"], bundle.load(_is_kept))
+    run = replace(bundle.load(_is_kept), resolved={})
+    return Observation(record["seed"], str(path), record["metrics"], record["absent"], run)
 
 
 def _is_kept(entity: str, metric: str) -> bool:

@@ -31,6 +31,9 @@ class Compared:
     on: str
     judged: Judged
     why_not: str | None = None
+    #: How many of the done runs have no value, and why the last of them.
+    without: int = 0
+    why_without: str | None = None
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,8 @@ def _each(study: Study, observations: Observations, comparison: Comparison, arm:
             continue
         ratios = [_ratio(value, divisors[seed]) for seed, value in values.items() if seed in divisors]
         known = [ratio for ratio in ratios if ratio is not None]
-        found.append(Compared(comparison, cell.name, judge(known, comparison.allowed, comparison.excluded)))
+        judged = judge(known, comparison.allowed, comparison.excluded)
+        found.append(Compared(comparison, cell.name, judged, without=len(runs) - len(known), why_without=absent))
     return found
 
 

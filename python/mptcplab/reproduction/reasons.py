@@ -25,6 +25,9 @@ def why(outcome: Outcome, verdict: Verdict) -> str:
     parts = [numbers(one)]
     told = subflows_told(_runs(outcome, verdict, one), one.comparison.above.window_s)
     parts += [told] if told else []
+    agreeing = sum(part.judged.kind == "reproduced" for part in verdict.compared)
+    if 0 < agreeing < len(verdict.compared):
+        parts.append(f"{agreeing} of {len(verdict.compared)} comparisons are as published")
     if verdict.flipped:
         parts.append(f"the opposite holds with {' and with '.join(verdict.flipped)}")
     return "; ".join(parts)
@@ -40,7 +43,8 @@ def numbers(one: Compared) -> str:
     unit = unit or (f" {comparison.unit}" if comparison.unit not in ("", "0/1") else "")
     low, middle, high = (f"{scale * value:.3g}" for value in (spread.low, spread.median, spread.high))
     between = f" ({low} to {high}, n = {spread.n})" if low != high else f" (n = {spread.n})"
-    return f"{one.on}: {what(one)} {middle}{unit}{between}{said}"
+    gone = f", and no value in {one.without} more: {one.why_without}" if one.without else ""
+    return f"{one.on}: {what(one)} {middle}{unit}{between}{said}{gone}"
 
 
 def what(one: Compared) -> str:
