@@ -12,6 +12,12 @@ from mptcplab.reproduction.outcome import Compared, Outcome, Verdict
 from mptcplab.reproduction.study import AS_DESCRIBED
 from mptcplab.results import Fate, fates
 
+#: Counters of a kernel that tell of data that were carried in vain.
+COUNTERS = {
+    "MPTcpExtDuplicateData": "segments came twice",
+    "MPTcpExtNoDSSInWindow": "that TCP had acknowledged were dropped beyond the connection's window",
+}
+
 
 def why(outcome: Outcome, verdict: Verdict) -> str:
     """The sentence for a claim in an arm."""
@@ -23,8 +29,9 @@ def why(outcome: Outcome, verdict: Verdict) -> str:
     if one.why_not is not None:
         return f"{one.on}: {one.why_not}{_beside(verdict)}"
     parts = [numbers(one)]
-    told = subflows_told(_runs(outcome, verdict, one), one.comparison.above.window_s)
-    parts += [told] if told else []
+    runs = _runs(outcome, verdict, one)
+    told = subflows_told(runs, one.comparison.above.window_s)
+    parts += [told, *counters_told(runs)] if told else []
     agreeing = sum(part.judged.kind == "reproduced" for part in verdict.compared)
     if 0 < agreeing < len(verdict.compared):
         parts.append(f"{agreeing} of {len(verdict.compared)} comparisons are as published")
@@ -87,7 +94,7 @@ def subflows_told(runs: Sequence[Observation], window_s: tuple[float, float] | N
         return None
     hit = median(len(of_run) for of_run in of_runs)
     recreated = median(sum(fate.recreated_s is not None for fate in of_run) for of_run in of_runs)
-    told = [f"of {hit:g} subflows hit {recreated:g} were re-created"]
+    told = [f"subflows hit {hit:g}, re-created {recreated:g}"]
     told += _median_time("stale", "after the failure", (_after(f.stale_s, f.hit_s) for f in every))
     told += _median_time("carrying new data", "after their path was back", (_after(f.resumed_s, f.back_s) for f in every))
     if not recreated:
@@ -96,6 +103,16 @@ def subflows_told(runs: Sequence[Observation], window_s: tuple[float, float] | N
     lost = median(sum(f.back_s is not None and f.resumed_s is None for f in of_run) for of_run in of_runs)
     told += [f"{lost:g} never carried data again"] if lost else []
     return ", ".join(told)
+
+
+def counters_told(runs: Sequence[Observation]) -> list[str]:
+    """What the hosts' counters say about data that did not count, in the median of the runs; only a kernel has them."""
+    counted = [[host["counters"] for host in run.run.result.get("hosts") or [] if host.get("counters")] for run in runs]
+    told = []
+    for name, words in COUNTERS.items():
+        sums = [sum(counters.get(name, 0) for counters in of_run) for of_run in counted if of_run]
+        told += [f"{median(sums):g} {words}"] if sums and median(sums) else []
+    return [", ".join(told)] if told else []
 
 
 def _after(at_s: float | None, since_s: float | None) -> float | None:
