@@ -82,7 +82,7 @@ packetdrill:  ## the engine as a shared object for packetdrill --so_filename; pr
 	@cargo build --quiet --release --package packetdrill
 	@echo $(CURDIR)/target/release/libmptcplab_packetdrill.so
 
-fuzz:  ## random input for parser, connections and endpoints, TIME=60 seconds in all
+fuzz:  ## random input for parser, connections, endpoints and captures, TIME=60 seconds in all
 	cargo run --quiet --release --manifest-path fuzz/Cargo.toml -- --seconds $(or $(TIME),60)
 
 format:  ## rewrite the sources in the house style

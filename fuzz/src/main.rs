@@ -18,8 +18,6 @@ use watchdog::Watchdog;
 const BATCH: u64 = 1_000;
 /// An input is changed in at most so many places.
 const MAX_CHANGES: u64 = 6;
-/// Longest input in bytes.
-const MAX_LEN: usize = 256;
 
 /// What was asked for on the command line.
 struct Wanted {
@@ -116,12 +114,12 @@ fn run_target(target: &'static Target, seed: u64, time: Duration) -> Result<u64,
         execute(target, input)?;
     }
     let mut generator = Generator(seed);
-    let mut input = Vec::with_capacity(2 * MAX_LEN);
+    let mut input = Vec::with_capacity(2 * target.longest);
     let start = Instant::now();
     let mut executions = 0;
     while start.elapsed() < time {
         for _ in 0..BATCH {
-            make(&corpus, &mut generator, &mut input);
+            make(target, &corpus, &mut generator, &mut input);
             watchdog.note(&input);
             execute(target, &input)?;
         }
@@ -154,10 +152,10 @@ fn execute(target: &Target, input: &[u8]) -> Result<(), String> {
 }
 
 /// Makes the next input: of one of the corpus, changed, or now and then of nothing.
-fn make(corpus: &[Vec<u8>], generator: &mut Generator, input: &mut Vec<u8>) {
+fn make(target: &Target, corpus: &[Vec<u8>], generator: &mut Generator, input: &mut Vec<u8>) {
     input.clear();
     if generator.below(8) == 0 {
-        let len = generator.below(MAX_LEN / 2);
+        let len = generator.below(target.longest / 2);
         input.extend((0..len).map(|_| generator.word() as u8));
         return;
     }
@@ -165,7 +163,7 @@ fn make(corpus: &[Vec<u8>], generator: &mut Generator, input: &mut Vec<u8>) {
     for _ in 0..=generator.word() % MAX_CHANGES {
         change_once(corpus, generator, input);
     }
-    input.truncate(MAX_LEN);
+    input.truncate(target.longest);
 }
 
 fn change_once(corpus: &[Vec<u8>], generator: &mut Generator, input: &mut Vec<u8>) {

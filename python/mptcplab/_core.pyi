@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from os import PathLike
+from pathlib import Path
 from typing import Any, final
 
 __version__: str
@@ -30,6 +31,41 @@ def check_parameters(kind: str, algorithm: str, parameters: str) -> tuple[str, s
     """What is wrong with the parameters (JSON) of an algorithm: (parameter, found, allowed), None if nothing is.
 
     ValueError if it is not the JSON of an object.
+    """
+
+@final
+class Captures:
+    """Captures made at one place, read step by step: a file, or one for each interface of a host."""
+
+    def __init__(self, files: list[Path], series: Path | None = None) -> None:
+        """Opens them; ``series`` is a Parquet file that gets a row for every TCP packet.
+
+        OSError if a file cannot be read or written, ValueError if one is no capture.
+        """
+
+    def advance(self, frames: int) -> bool:
+        """Read so many frames; False when there are no more. OSError if a file cannot be read or written."""
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read of the files."""
+
+    def summary(self) -> str:
+        """What is known by now (JSON, mptcplab/pcap/1)."""
+
+    def decode(self, number: int) -> str | None:
+        """The packet of that number, which lies ahead, with its options (JSON); None if it is none of TCP.
+
+        OSError if a file cannot be read.
+        """
+
+    def finish(self) -> None:
+        """Write the rest of the series. OSError if it cannot be written."""
+
+def one_way(here: list[Path], there: Path) -> str:
+    """What captures of one end and the capture of the other say together (JSON).
+
+    OSError if a file cannot be read, ValueError if one is no capture or they have nothing in common.
     """
 
 class Run:

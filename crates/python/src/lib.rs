@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 mod live;
+mod pcap;
 #[cfg(target_os = "linux")]
 mod proxy;
 mod run;
@@ -20,12 +21,14 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<pcap::Captures>()?;
     module.add_class::<run::Run>()?;
     module.add_class::<run::Simulation>()?;
     module.add_function(wrap_pyfunction!(capabilities, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(parameters, module)?)?;
     module.add_function(wrap_pyfunction!(check_parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(pcap::one_way, module)?)?;
     module.add_function(wrap_pyfunction!(tables::read_table, module)?)?;
     module.add_function(wrap_pyfunction!(tables::write_parquet, module)?)?;
     module.add_function(wrap_pyfunction!(tables::write_columns, module)?)?;

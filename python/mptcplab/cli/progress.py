@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -54,9 +54,31 @@ class _Bar:
 @contextmanager
 def progress(jobs: Sequence[Job]) -> Iterator[Observer]:
     """An observer for ``execute`` that draws a bar with the time left."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=REMARKS, transient=True, disable=not REMARKS.is_terminal)
+    bar = _bar()
     try:
         yield _Bar(bar, len(jobs))
     finally:
         bar.stop()
+
+
+@contextmanager
+def bytes_progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A function that draws how many of ``total`` bytes are done; of an unknown total (0), only that it goes on."""
+    bar = _bar()
+    task = bar.add_task(what, total=total or None)
+    begun = time.monotonic()
+
+    def draw(done: int) -> None:
+        if time.monotonic() - begun > PATIENCE_S:
+            bar.start()
+        bar.update(task, completed=done)
+
+    try:
+        yield draw
+    finally:
+        bar.stop()
+
+
+def _bar() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=REMARKS, transient=True, disable=not REMARKS.is_terminal)

@@ -1,6 +1,8 @@
 """The report: one HTML page, complete in itself, for one run, several side by side, a sweep, or a paper."""
 
 from mptcplab.report.agreement import metrics_grid, shares_grid
+from mptcplab.report.capture import capture_page
+from mptcplab.report.captured import captured_hosts, host_page
 from mptcplab.report.comparison import arms_of, comparison_page, in_order, outages_of, table_of
 from mptcplab.report.contest import contest_page
 from mptcplab.report.reproduction import claims_grid, pictures_of, reproduction_page, sheets, tally
@@ -9,10 +11,13 @@ from mptcplab.report.sweep import findings, medians_of, sweep_page
 
 __all__ = [
     "arms_of",
+    "capture_page",
+    "captured_hosts",
     "claims_grid",
     "comparison_page",
     "contest_page",
     "findings",
+    "host_page",
     "in_order",
     "medians_of",
     "metrics_grid",

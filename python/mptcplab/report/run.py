@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from markupsafe import Markup
@@ -11,6 +12,7 @@ from markupsafe import Markup
 from mptcplab.picture import as_svg
 from mptcplab.plots import drawings_of
 from mptcplab.plots.marks import in_words
+from mptcplab.report.captured import CapturedHost
 from mptcplab.report.live import Live
 from mptcplab.report.machine import machine_rows
 from mptcplab.report.page import Grid, Picture, render
@@ -37,13 +39,16 @@ FLOW_COLUMNS = (
 LINK_COLUMNS = ("offered_packets", "delivered_packets", "utilisation", "queue_bytes_max", "queue_delay_s")
 
 
-def run_page(bundle: Bundle) -> str:
-    """The report of a finished run as HTML. Raises BundleError if the bundle is unfinished or damaged."""
-    return page_of(bundle.record, bundle.load(), bundle.path)
+def run_page(bundle: Bundle, captured: Sequence[CapturedHost] = ()) -> str:
+    """The report of a finished run as HTML, which links the pages of these captures beside it.
+
+    Raises BundleError if the bundle is unfinished or damaged.
+    """
+    return page_of(bundle.record, bundle.load(), bundle.path, captured)
 
 
-def page_of(record: Json, run: RunData, directory: Path) -> str:
-    """The report of a run from its record, its data and the directory of its bundle."""
+def page_of(record: Json, run: RunData, directory: Path, captured: Sequence[CapturedHost] = ()) -> str:
+    """The report of a run from its record, its data, the directory of its bundle and what was captured."""
     return render(
         "run.html.j2",
         record=record,
@@ -56,6 +61,7 @@ def page_of(record: Json, run: RunData, directory: Path) -> str:
         flows=_flows(record),
         events=_events(record),
         links=_links(record, run),
+        captured=captured,
         live=Live.of(run),
         metrics=_all_metrics(record, run),
         # The picture escapes what the description says.

@@ -35,6 +35,23 @@ impl<'a> TcpView<'a> {
         })
     }
 
+    /// A segment of which a capture kept no more than the first bytes, the fixed header among them: options as far as they are
+    /// there, and [`TcpView::header_len`] as the header says.
+    ///
+    /// # Errors
+    /// The fixed header is not all there, or says less than its own length.
+    pub fn from_prefix(bytes: &'a [u8]) -> Result<Self, ParseError> {
+        let (header, rest) = Header::Tcp.split(bytes)?;
+        let header_len = usize::from(header[12] >> 4) * 4;
+        let options_len = Header::Tcp.len_after(header_len, TCP_HEADER_LEN)?;
+        let (options, payload) = rest.split_at(options_len.min(rest.len()));
+        Ok(Self {
+            header,
+            options,
+            payload,
+        })
+    }
+
     /// Port of the sender.
     pub fn source_port(&self) -> u16 {
         u16_at(self.header, 0)
@@ -67,7 +84,7 @@ impl<'a> TcpView<'a> {
 
     /// Bytes of the header, options included.
     pub fn header_len(&self) -> usize {
-        TCP_HEADER_LEN + self.options.len()
+        usize::from(self.header[12] >> 4) * 4
     }
 
     /// Options as pairs of kind and content.

@@ -57,7 +57,7 @@ pub enum TableError {
 }
 
 impl TableError {
-    fn io(path: &Path, source: std::io::Error) -> Self {
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io {
             path: path.to_owned(),
             source,
@@ -74,7 +74,7 @@ impl TableError {
         }
     }
 
-    fn parquet(path: &Path, source: ParquetError) -> Self {
+    pub(crate) fn parquet(path: &Path, source: ParquetError) -> Self {
         match source {
             ParquetError::External(source) => match source.downcast::<std::io::Error>() {
                 Ok(source) => Self::io(path, *source),

@@ -1,0 +1,98 @@
+//! A connection: plain TCP, or Multipath TCP with its subflows.
+
+use mptcp::connection::keys::{initial_data_seq, token};
+use mptcp::seq::DataSeq;
+use mptcp::wire::{Key, Token};
+use sha1::{Digest, Sha1};
+
+use super::Side;
+use super::data_stream::{DataStream, Streams};
+use super::timeline::Timeline;
+use crate::time::Nanos;
+
+/// How a connection ended, as far as the capture shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// Both sides ended their data, or one did and the capture ends.
+    DataFin,
+    /// MP_FASTCLOSE.
+    FastClose,
+    /// FINs of the only subflow.
+    Fin,
+    /// RST of the only subflow.
+    Reset,
+}
+
+/// Several subflows' common stream of data in each direction.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// Of MPTCP, if it is spoken.
+    pub(super) version: Option<u8>,
+    pub(super) keys: [Option<Key>; 2],
+    pub(super) tokens: [Option<Token>; 2],
+    pub(super) streams: Streams,
+    pub(super) subflows: Vec<usize>,
+    pub(super) timeline: Timeline,
+    /// Whether a side asked for checksums.
+    pub(super) checksums: bool,
+    /// Since when and why it goes on as plain TCP.
+    pub(super) fallback: Option<(Nanos, &'static str)>,
+    pub(super) ending: Option<Ending>,
+    pub(super) first_at: Nanos,
+    pub(super) last_at: Nanos,
+}
+
+impl Connection {
+    pub(super) fn new(now: Nanos) -> Self {
+        Self {
+            version: None,
+            keys: [None; 2],
+            tokens: [None; 2],
+            streams: Streams::default(),
+            subflows: Vec::new(),
+            timeline: Timeline::default(),
+            checksums: false,
+            fallback: None,
+            ending: None,
+            first_at: now,
+            last_at: now,
+        }
+    }
+
+    /// A side told its key; whether it is news.
+    pub(super) fn learn_key(&mut self, side: Side, key: Key) -> bool {
+        if self.keys[side as usize].is_some() {
+            return false;
+        }
+        self.keys[side as usize] = Some(key);
+        let (token, first) = match self.version {
+            Some(0) => by_sha1(key),
+            _ => (token(key), initial_data_seq(key)),
+        };
+        self.tokens[side as usize] = Some(token);
+        let stream = &mut self.streams[side as usize];
+        if stream.bytes == 0 && !stream.has_origin() {
+            *stream = DataStream::from_first(Some(first));
+        }
+        true
+    }
+
+    /// Whether nothing was seen of its data, so that it may turn out to be a part of another.
+    pub(super) fn is_blank(&self) -> bool {
+        self.streams
+            .iter()
+            .all(|stream| stream.bytes == 0 && !stream.has_origin())
+    }
+}
+
+/// Token and initial data sequence number in version 0 (RFC 6824, section 3.1): the first 32 and the last 64 bits of the hash.
+fn by_sha1(key: Key) -> (Token, DataSeq) {
+    let hash: [u8; 20] = Sha1::digest(key.to_be_bytes()).into();
+    let number = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .fold(0u64, |sum, byte| sum << 8 | u64::from(*byte))
+    };
+    (number(&hash[..4]) as Token, DataSeq(number(&hash[12..])))
+}

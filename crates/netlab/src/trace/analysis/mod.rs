@@ -1,0 +1,445 @@
+//! What Multipath TCP did, told from captured packets alone.
+//!
+//! Packets go in one by one, in the order of the capture; what is known of a connection grows with its data under way, not with
+//! the capture. A packet finds its [`Subflow`](subflow::Subflow) by addresses and ports, the subflow its
+//! [`Connection`](connection::Connection) by keys and tokens ([`handshake`]) or, where those are not in the capture, by data
+//! sequence numbers ([`adoption`]). Each direction of a subflow is a [`Sender`](sender::Sender), which places its payload by
+//! [`mappings`] in the [`DataStream`](data_stream::DataStream) of its side.
+
+mod adoption;
+mod connection;
+mod data_stream;
+mod distribution;
+mod handshake;
+mod mappings;
+mod options;
+mod pieces;
+mod rate;
+mod sender;
+mod signals;
+mod subflow;
+mod summary;
+mod timeline;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Not;
+
+use mptcp::wire::{DataNumber, Dss, Flags, Token};
+use serde::Serialize;
+
+use super::reader::Frame;
+use super::tcp_packet::{NoTcp, TcpPacket};
+use crate::time::{Nanos, seconds};
+use connection::Connection;
+use options::Options;
+use subflow::{Role, Subflow};
+
+pub use connection::Ending;
+pub use data_stream::{Gap, Order, Reinjected};
+pub(super) use distribution::Distribution;
+pub use distribution::Durations;
+pub use rate::Bins;
+pub use sender::{Counts, Kind, TimeoutEpisode};
+pub use subflow::SubflowEnd;
+pub use summary::{
+    ConnectionSummary, DirectionSummary, EventSummary, SideSummary, SubflowSummary, Summary,
+};
+pub use timeline::EventKind;
+
+/// A side of a connection: who opened it, or who accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Who opened it.
+    Client,
+    /// Who accepted.
+    Server,
+}
+
+impl Not for Side {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+/// Which packet, and when since the start of the capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    packet: u64,
+    at: Nanos,
+}
+
+/// How many frames held what.
+#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// All.
+    pub frames: u64,
+    /// TCP that could be looked at.
+    pub tcp: u64,
+    /// Other protocols.
+    pub other: u64,
+    /// Parts of IP packets, which are not put together.
+    pub fragments: u64,
+    /// Frames of which too little was captured.
+    pub cut: u64,
+    /// TCP whose headers contradict themselves.
+    pub malformed: u64,
+    /// Frames of links that are not known.
+    pub unknown_link: u64,
+}
+
+/// What a TCP packet was, for series over time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// Number of the frame.
+    pub packet: u64,
+    /// Since the start of the capture.
+    pub at: Nanos,
+    /// Number of the connection.
+    pub connection: usize,
+    /// Number of the subflow.
+    pub subflow: usize,
+    /// Who sent it.
+    pub from: Side,
+    /// What its payload was.
+    pub kind: Kind,
+    /// Bytes of payload.
+    pub len: u32,
+    /// Place of the first byte in the data of its side, from 0 on, if it is known.
+    pub data: Option<i64>,
+    /// Place in the other side's data before which all is acknowledged.
+    pub data_ack: Option<i64>,
+    /// Round trip that its acknowledgment tells, on the subflow.
+    pub rtt: Option<Nanos>,
+    /// Round trip that its DATA_ACK tells.
+    pub data_rtt: Option<Nanos>,
+    /// Bytes of its sender that are not acknowledged on the subflow.
+    pub unacknowledged: u64,
+    /// The receive window that it grants, if its scale is known.
+    pub window: Option<u64>,
+}
+
+/// The two ends of a TCP connection, the smaller first.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct FlowKey {
+    addresses: [u128; 2],
+    ports: [u16; 2],
+}
+
+impl FlowKey {
+    fn of(packet: &TcpPacket<'_>) -> Self {
+        let ends = [packet.source, packet.destination].map(|end| (number_of(end.ip()), end.port()));
+        let [first, second] = if ends[0] <= ends[1] {
+            ends
+        } else {
+            [ends[1], ends[0]]
+        };
+        Self {
+            addresses: [first.0, second.0],
+            ports: [first.1, second.1],
+        }
+    }
+}
+
+fn number_of(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+/// What is known of the connections of a capture.
+#[derive(Default)]
+pub struct Analysis {
+    /// The newest subflow between two ends.
+    flows: HashMap<FlowKey, usize>,
+    latest_flow: Option<(FlowKey, usize)>,
+    subflows: Vec<Subflow>,
+    connections: Vec<Connection>,
+    /// Whose keys have which token.
+    tokens: HashMap<Token, (usize, Side)>,
+    counts: FrameCounts,
+    /// When the capture begins, since 1970.
+    origin: Option<Nanos>,
+    last_at: Nanos,
+}
+
+impl Analysis {
+    /// Of nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next frame, the `number`th, and says what it was if it is one of TCP.
+    pub fn frame(&mut self, number: u64, frame: &Frame<'_>) -> Option<Row> {
+        let origin = *self.origin.get_or_insert(frame.at);
+        let stamp = Stamp {
+            packet: number,
+            at: frame.at.saturating_sub(origin),
+        };
+        self.last_at = self.last_at.max(stamp.at);
+        self.counts.frames += 1;
+        let counter = match TcpPacket::of(frame.link, frame.bytes) {
+            Ok(packet) => {
+                self.counts.tcp += 1;
+                return Some(self.packet(stamp, &packet));
+            }
+            Err(NoTcp::Other) => &mut self.counts.other,
+            Err(NoTcp::Fragment) => &mut self.counts.fragments,
+            Err(NoTcp::Link(_)) => &mut self.counts.unknown_link,
+            Err(NoTcp::Cut) => &mut self.counts.cut,
+            Err(NoTcp::Malformed) => &mut self.counts.malformed,
+        };
+        *counter += 1;
+        None
+    }
+
+    /// The version of MPTCP that a connection speaks, if it does.
+    pub fn version_of(&self, connection: usize) -> Option<u8> {
+        self.connections.get(connection)?.version
+    }
+
+    /// All that is known now.
+    pub fn summary(&self) -> Summary {
+        summary::of(self)
+    }
+
+    fn packet(&mut self, stamp: Stamp, packet: &TcpPacket<'_>) -> Row {
+        let (index, options) = self.subflow_of(stamp, packet);
+        self.note_packet(stamp, index, packet, &options);
+        if packet.flags.contains(Flags::SYN) {
+            self.synchronize(stamp, index, packet, &options);
+        } else {
+            self.advance_handshake(stamp, index, packet, &options);
+        }
+        self.take_signals(stamp, index, packet, &options);
+        if let Some(dss) = options.dss() {
+            self.adopt(stamp, index, packet, dss);
+        }
+        let rtt = self.take_ack(stamp, index, packet, &options);
+        let seen = self.take_payload(stamp, index, packet, &options);
+        let data_ack = self.take_data_ack(stamp, index, packet, options.dss());
+        self.take_end(stamp, index, packet, &options);
+        self.note_window(stamp, index, packet);
+
+        let subflow = &self.subflows[index];
+        let from = subflow.side_of(packet.source);
+        let sender = &subflow.ends[from as usize];
+        let stream = &self.connections[subflow.connection].streams[from as usize];
+        Row {
+            packet: stamp.packet,
+            at: stamp.at,
+            connection: subflow.connection,
+            subflow: index,
+            from,
+            kind: seen.map_or(Kind::Ack, |seen| seen.kind),
+            len: packet.payload_len,
+            data: seen
+                .and_then(|seen| seen.data)
+                .map(|data| stream.shown(data)),
+            data_ack: data_ack.place,
+            rtt,
+            data_rtt: data_ack.rtt,
+            unacknowledged: sender.unacknowledged_bytes(),
+            window: sender.window_bytes,
+        }
+    }
+
+    /// The subflow of a packet, which may begin with it, and the packet's options.
+    fn subflow_of(&mut self, stamp: Stamp, packet: &TcpPacket<'_>) -> (usize, Options) {
+        let key = FlowKey::of(packet);
+        let known = match self.latest_flow {
+            Some((latest, index)) if latest == key => Some(index),
+            _ => self.flows.get(&key).copied(),
+        };
+        let known = known.filter(|index| self.continues(*index, packet));
+        let version = known.and_then(|index| {
+            let connection = self.subflows[index].connection;
+            self.connections[connection].version
+        });
+        let options = Options::of(packet, version);
+        let index = known.unwrap_or_else(|| {
+            let index = self.open(stamp, packet, &options);
+            self.flows.insert(key, index);
+            index
+        });
+        self.latest_flow = Some((key, index));
+        (index, options)
+    }
+
+    /// Whether a packet belongs to that subflow, and not to a later one with the same addresses and ports: a SYN with another
+    /// number begins a new one.
+    fn continues(&self, index: usize, packet: &TcpPacket<'_>) -> bool {
+        if !packet.flags.contains(Flags::SYN) {
+            return true;
+        }
+        let subflow = &self.subflows[index];
+        match subflow.ends[subflow.side_of(packet.source) as usize].isn() {
+            Some(isn) => isn == packet.seq,
+            None => subflow.end.is_none() && !subflow.has_data(),
+        }
+    }
+
+    fn note_packet(
+        &mut self,
+        stamp: Stamp,
+        index: usize,
+        packet: &TcpPacket<'_>,
+        options: &Options,
+    ) {
+        let subflow = &mut self.subflows[index];
+        subflow.last_at = stamp.at;
+        self.connections[subflow.connection].last_at = stamp.at;
+        let from = subflow.side_of(packet.source);
+        let counts = &mut subflow.ends[from as usize].counts;
+        counts.packets += 1;
+        counts.header_bytes += u64::from(packet.header_len);
+        counts.option_bytes += u64::from(packet.options_len);
+        counts.mptcp_option_bytes += u64::from(options.mptcp_len);
+        counts.options_not_understood += u64::from(options.not_understood);
+        counts.options_cut += u64::from(packet.are_options_cut);
+    }
+
+    /// What the packet acknowledges on the subflow.
+    fn take_ack(
+        &mut self,
+        stamp: Stamp,
+        index: usize,
+        packet: &TcpPacket<'_>,
+        options: &Options,
+    ) -> Option<Nanos> {
+        if !packet.flags.contains(Flags::ACK) || packet.flags.contains(Flags::RST) {
+            return None;
+        }
+        let subflow = &mut self.subflows[index];
+        let to = !subflow.side_of(packet.source);
+        let stream = &mut self.connections[subflow.connection].streams[to as usize];
+        let sender = &mut subflow.ends[to as usize];
+        sender.acknowledged(stamp.at, index, packet.ack, &options.sack, stream)
+    }
+
+    fn take_payload(
+        &mut self,
+        stamp: Stamp,
+        index: usize,
+        packet: &TcpPacket<'_>,
+        options: &Options,
+    ) -> Option<sender::Seen> {
+        self.take_mapping(stamp, index, packet, options);
+        let subflow = &mut self.subflows[index];
+        let from = subflow.side_of(packet.source);
+        let connection = &mut self.connections[subflow.connection];
+        let sender = &mut subflow.ends[from as usize];
+        let stream = &mut connection.streams[from as usize];
+        if packet.payload_len == 0 || packet.flags.contains(Flags::RST) {
+            return None;
+        }
+        let seen = sender.send(stamp.at, index, packet.seq, packet.payload_len, stream)?;
+        if let Some(silence) = seen.timeout_after {
+            let text = format!(
+                "sent again after {:.3} s without an answer",
+                seconds(silence)
+            );
+            let timeline = &mut connection.timeline;
+            timeline.note(stamp, index, from, EventKind::Timeout, text);
+        }
+        Some(seen)
+    }
+
+    /// What the packet acknowledges of the connection's data.
+    fn take_data_ack(
+        &mut self,
+        stamp: Stamp,
+        index: usize,
+        packet: &TcpPacket<'_>,
+        dss: Option<&Dss>,
+    ) -> DataAck {
+        let subflow = &self.subflows[index];
+        let to = !subflow.side_of(packet.source);
+        let stream = &mut self.connections[subflow.connection].streams[to as usize];
+        let told = dss.and_then(Dss::data_ack);
+        let position = match told {
+            Some(number) => stream.position(number),
+            None => subflow.ends[to as usize].data_acknowledged(),
+        };
+        let Some(position) = position else {
+            return DataAck::default();
+        };
+        DataAck {
+            rtt: stream.acknowledge(stamp.at, index, position),
+            place: Some(stream.shown(position)),
+        }
+    }
+
+    fn note_window(&mut self, stamp: Stamp, index: usize, packet: &TcpPacket<'_>) {
+        let subflow = &mut self.subflows[index];
+        let from = subflow.side_of(packet.source);
+        if packet.flags.contains(Flags::RST) {
+            return;
+        }
+        let is_syn = packet.flags.contains(Flags::SYN);
+        subflow.ends[from as usize].grant(packet.window, is_syn);
+        let largest_segment = subflow.ends[!from as usize].largest_segment();
+        let window = subflow.ends[from as usize].window_bytes;
+        let streams = &mut self.connections[subflow.connection].streams;
+        if let Some(window) = window {
+            streams[!from as usize].note_window(stamp.at, window, largest_segment);
+        }
+    }
+
+    fn new_connection(&mut self, now: Nanos) -> usize {
+        self.connections.push(Connection::new(now));
+        self.connections.len() - 1
+    }
+
+    fn new_subflow(
+        &mut self,
+        now: Nanos,
+        connection: usize,
+        sides: [SocketAddr; 2],
+        opener: Option<Side>,
+        role: Role,
+    ) -> usize {
+        let index = self.subflows.len();
+        self.subflows
+            .push(Subflow::new(now, connection, sides, opener, role));
+        self.connections[connection].subflows.push(index);
+        index
+    }
+}
+
+/// What a packet acknowledges of the data of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct DataAck {
+    /// Behind the last byte, from 0 on.
+    place: Option<i64>,
+    rtt: Option<Nanos>,
+}
+
+/// The full number, where that was told.
+fn full(number: DataNumber) -> Option<mptcp::seq::DataSeq> {
+    match number {
+        DataNumber::Long(full) => Some(full),
+        DataNumber::Short(_) => None,
+    }
+}
+
+/// What the reason of a reset means (RFC 8684, section 3.6).
+pub fn reset_reason(code: u8) -> &'static str {
+    match code {
+        0 => "unspecified",
+        1 => "MPTCP-specific error",
+        2 => "lack of resources",
+        3 => "administratively prohibited",
+        4 => "too much outstanding data",
+        5 => "unacceptable performance",
+        6 => "middlebox interference",
+        _ => "not defined",
+    }
+}

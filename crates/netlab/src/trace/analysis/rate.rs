@@ -1,0 +1,57 @@
+//! Bytes over time, in as many bins as a picture has columns, however long a capture is.
+
+use serde::Serialize;
+
+use crate::time::{Nanos, seconds};
+
+/// Width of the bins to begin with.
+const FIRST_WIDTH: Nanos = 10_000_000;
+/// When there are more, two become one.
+const MOST_BINS: usize = 512;
+
+/// Bytes in bins of equal width, from an origin that all share.
+#[derive(Debug)]
+pub(super) struct Rate {
+    width: Nanos,
+    bins: Vec<u64>,
+}
+
+/// Bytes over time.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Bins {
+    /// Width of a bin.
+    pub bin_s: f64,
+    /// Bytes in each bin from the start of the capture on.
+    pub bytes: Vec<u64>,
+}
+
+impl Default for Rate {
+    fn default() -> Self {
+        Self {
+            width: FIRST_WIDTH,
+            bins: Vec::new(),
+        }
+    }
+}
+
+impl Rate {
+    /// Adds bytes at a time since the origin.
+    pub(super) fn add(&mut self, at: Nanos, bytes: u64) {
+        while at / self.width >= MOST_BINS as u64 {
+            self.bins = self.bins.chunks(2).map(|pair| pair.iter().sum()).collect();
+            self.width = self.width.saturating_mul(2);
+        }
+        let index = (at / self.width) as usize;
+        if self.bins.len() <= index {
+            self.bins.resize(index + 1, 0);
+        }
+        self.bins[index] += bytes;
+    }
+
+    pub(super) fn bins(&self) -> Bins {
+        Bins {
+            bin_s: seconds(self.width),
+            bytes: self.bins.clone(),
+        }
+    }
+}

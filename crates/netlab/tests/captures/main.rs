@@ -1,0 +1,6 @@
+//! Captures: read from files of every form, and explained.
+
+mod conversation;
+mod explained;
+mod hostile;
+mod read;

@@ -1,0 +1,142 @@
+"""Capture files: what Multipath TCP did in them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from mptcplab import _core
+from mptcplab.errors import PrivilegeError, RunFailed, Unsupported, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Frames between two looks at the clock and for interrupts.
+STEP_FRAMES = 20_000
+#: How often what grows is told anew.
+REFRESH_S = 0.5
+#: Headers with all their options.
+SNAP_LENGTH = 144
+
+
+def explain(
+    files: Sequence[Path], *, series: Path | None = None, progress: Callable[[int], None] = lambda _bytes_read: None
+) -> dict[str, Any]:
+    """What Multipath TCP did in captures that were made at one place: a file, or one for each interface of a host.
+
+    Gives the document ``mptcplab/pcap/1`` (docs/captures.md); seconds count from the first frame. ``series``, a
+    Parquet file, gets a row for every TCP packet. ``progress`` is called now and then with the bytes read of all files.
+    Raises UsageError for a file that is no capture, RunFailed if the machine refuses to read or write.
+    """
+    with _of_files():
+        captures = _core.Captures(list(files), series)
+        while captures.advance(STEP_FRAMES):
+            progress(captures.bytes_read)
+        captures.finish()
+        document: dict[str, Any] = json.loads(captures.summary())
+    return document
+
+
+def follow(interface: str) -> Iterator[dict[str, Any]]:
+    """What Multipath TCP does on an interface now: the document of ``explain``, anew while packets come.
+
+    It ends with tcpdump, which an interrupt at the terminal ends too. Raises PrivilegeError without the rights to
+    capture, Unsupported without tcpdump, UsageError if tcpdump refuses.
+    """
+    command = ["tcpdump", "-i", interface, "-n", "-U", "--immediate-mode", "-s", str(SNAP_LENGTH), "-w", "-", "tcp"]
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=False)
+    except FileNotFoundError as error:
+        raise Unsupported("pcap", [("--follow", "it needs tcpdump, which is not installed")]) from error
+    with process:
+        try:
+            assert process.stdout is not None
+            yield from _as_it_grows(process.stdout)
+        finally:
+            process.terminate()
+            said = process.stderr.read().decode(errors="replace") if process.stderr else ""
+    if process.returncode == 1:
+        refusal = said.strip().splitlines()[-1] if said.strip() else "tcpdump ended"
+        raise (PrivilegeError("pcap", refusal) if "permission" in refusal else UsageError(refusal))
+
+
+def _as_it_grows(pipe: IO[bytes]) -> Iterator[dict[str, Any]]:
+    try:
+        with _of_files():
+            captures = _core.Captures([Path(f"/dev/fd/{pipe.fileno()}")])
+    except UsageError:
+        # Nothing came: tcpdump says why.
+        return
+    shown = time.monotonic()
+    while captures.advance(1):
+        if time.monotonic() - shown >= REFRESH_S:
+            shown = time.monotonic()
+            yield json.loads(captures.summary())
+    yield json.loads(captures.summary())
+
+
+def decode(files: Sequence[Path], number: int) -> dict[str, Any]:
+    """A packet with its options, in the words of RFC 8684: ``options``, each with ``name``, ``source``, ``fields``.
+
+    Raises UsageError if there is no TCP packet with that number, otherwise as ``explain``.
+    """
+    with _of_files():
+        packet = _core.Captures(list(files)).decode(number)
+    if packet is None:
+        raise UsageError(f"{', '.join(map(str, files))}: no TCP packet has the number {number}")
+    decoded: dict[str, Any] = json.loads(packet)
+    return decoded
+
+
+def one_way(here: Sequence[Path], there: Path) -> dict[str, Any]:
+    """How long packets take each way and what is lost, from captures of the same traffic at both ends.
+
+    Gives ``clock_offset_s`` (how far the clock there is ahead) with its ``uncertainty_s``, and ``ways``, one for each
+    direction of each subflow. Raises UsageError if the captures have nothing in common, otherwise as ``explain``.
+    """
+    with _of_files():
+        summary: dict[str, Any] = json.loads(_core.one_way(list(here), there))
+    return summary
+
+
+def write_series(rows: Path, to: Path) -> None:
+    """Copy the rows of ``explain`` to a .parquet or .csv file. Raises UsageError for another name or place."""
+    import csv
+    import shutil
+
+    try:
+        if to.suffix == ".parquet":
+            shutil.copyfile(rows, to)
+        elif to.suffix == ".csv":
+            columns = {name: _texts(values) for name, values in _core.read_table(rows).items()}
+            with to.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow(columns)
+                writer.writerows(zip(*columns.values(), strict=True))
+        else:
+            raise UsageError(f"{to}: a series is written as .parquet or .csv")
+    except OSError as error:
+        raise UsageError(f"{to}: cannot be written: {error.strerror}") from error
+
+
+def _texts(column: Any) -> list[Any]:
+    """A column as it is written into text: nothing where there is no number."""
+    if isinstance(column, tuple):
+        codes, words = column
+        return [words[code] for code in codes]
+    return ["" if value != value else value for value in column.tolist()]
+
+
+@contextmanager
+def _of_files() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise RunFailed(str(error)) from error

@@ -1,0 +1,173 @@
+"""``mptcplab pcap``: what Multipath TCP did in a capture file."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mptcplab.cli.options import As_json
+from mptcplab.errors import UsageError
+
+if TYPE_CHECKING:
+    from mptcplab.report.page import Grid
+
+EXAMPLE = "Example: mptcplab pcap capture.pcapng --report capture.html"
+PIPE = Path("-")
+STANDARD_INPUT = Path("/dev/stdin")
+#: Of many connections and events the terminal shows the first.
+MOST_CONNECTIONS = 20
+MOST_EVENTS = 60
+
+
+def command(
+    file: Annotated[
+        Path | None, typer.Argument(help="A pcap or pcapng file, also compressed with gzip; - for a pipe.")
+    ] = None,
+    peer: Annotated[Path | None, typer.Argument(help="The same traffic, captured at the other end.")] = None,
+    interfaces: Annotated[
+        list[Path] | None,
+        typer.Option("--interface", help="FILE of a further interface of the same host; may be given again."),
+    ] = None,
+    decode: Annotated[int | None, typer.Option(min=1, help="Show the options of this packet, nothing else.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page with pictures that can be zoomed.")] = None,
+    series: Annotated[Path | None, typer.Option(help="Write a row for every TCP packet, as .parquet or .csv.")] = None,
+    follow: Annotated[
+        str | None, typer.Option(help="Explain what goes over this interface now, until an interrupt.")
+    ] = None,
+    as_json: As_json = False,
+) -> None:
+    """Explain a capture: its connections and subflows, what they carried, and what happened to them.
+
+    Any capture of TCP will do, of Multipath TCP version 1 or 0; it may begin or end in the middle of a connection.
+    """
+    if follow is not None:
+        _follow(follow, as_json=as_json)
+        return
+    if file is None:
+        raise UsageError("mptcplab pcap needs a FILE, or an interface to --follow")
+    files = [STANDARD_INPUT if file == PIPE else file, *(interfaces or [])]
+    if decode is not None:
+        _show_packet(files, decode, as_json=as_json)
+        return
+    with tempfile.TemporaryDirectory(prefix="mptcplab-") as scratch:
+        rows = Path(scratch) / "series.parquet" if report or series else None
+        document = _explained(files, rows)
+        if peer is not None:
+            document["one_way"] = _one_way(files, peer)
+        if rows is not None:
+            _write(document, rows, report, series)
+    if as_json:
+        from mptcplab.cli.output import print_json
+
+        print_json(document)
+    else:
+        _print(document, [path for path in (report, series) if path is not None])
+
+
+def _explained(files: list[Path], series: Path | None) -> dict[str, Any]:
+    from mptcplab.captures import explain
+    from mptcplab.cli.progress import bytes_progress
+
+    sizes = [path.stat().st_size for path in files if path.is_file()]
+    with bytes_progress("reading", sum(sizes)) as read:
+        return explain(files, series=series, progress=read)
+
+
+def _follow(interface: str, *, as_json: bool) -> None:
+    from rich.live import Live
+
+    from mptcplab.captures import follow
+    from mptcplab.cli.output import REMARKS, print_json
+    from mptcplab.report.capture_tables import overview
+
+    document: dict[str, Any] | None = None
+    with Live(console=REMARKS, auto_refresh=False, transient=True) as display:
+        try:
+            for document in follow(interface):
+                display.update(overview(document), refresh=True)
+        except KeyboardInterrupt:
+            pass
+    if document is None:
+        raise UsageError(f"{interface}: no TCP packet came")
+    if as_json:
+        print_json(document)
+    else:
+        _print(document, [])
+
+
+def _one_way(files: list[Path], peer: Path) -> dict[str, Any]:
+    from mptcplab.captures import one_way
+
+    if STANDARD_INPUT in files:
+        raise UsageError("a capture and that of its other end are read twice: a pipe cannot be one of them")
+    return one_way(files, peer)
+
+
+def _write(document: dict[str, Any], rows: Path, report: Path | None, series: Path | None) -> None:
+    from mptcplab.captures import write_series
+    from mptcplab.cli.output import write_text
+
+    if report is not None:
+        from mptcplab.report import capture_page
+
+        write_text(report, capture_page(document, rows))
+    if series is not None:
+        write_series(rows, series)
+
+
+def _show_packet(files: list[Path], number: int, *, as_json: bool) -> None:
+    from rich.markup import escape
+
+    from mptcplab.captures import decode
+    from mptcplab.cli.output import print_json, print_line, print_table
+    from mptcplab.report.capture_tables import packet_grid, packet_sentences
+
+    packet = decode(files, number)
+    if as_json:
+        print_json({"schema": "mptcplab/packet/1", **packet})
+        return
+    for sentence in packet_sentences(packet):
+        print_line(sentence)
+    grid = packet_grid(packet)
+    print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
+
+
+def _print(document: dict[str, Any], written: list[Path]) -> None:
+    from mptcplab.cli.output import print_line, print_remark
+    from mptcplab.report import capture_tables
+
+    for sentence in capture_tables.capture_sentences(document):
+        print_line(sentence)
+    connections = sorted(document["connections"], key=capture_tables.importance)
+    for connection in connections[:MOST_CONNECTIONS]:
+        print_line("")
+        print_line(capture_tables.connection_title(connection))
+        for sentence in capture_tables.connection_sentences(connection):
+            print_line(f"  {sentence}")
+        _print_grid(capture_tables.subflow_grid(connection))
+        if connection["version"] is not None:
+            print_line("")
+            _print_grid(capture_tables.event_grid(connection), most=MOST_EVENTS)
+    if len(connections) > MOST_CONNECTIONS:
+        print_remark(f"and {len(connections) - MOST_CONNECTIONS} connections more: --json has them all")
+    if "one_way" in document:
+        print_line("")
+        for sentence in capture_tables.clock_sentences(document["one_way"]):
+            print_line(sentence)
+        _print_grid(capture_tables.one_way_grid(document["one_way"]))
+    for path in written:
+        print_remark(f"wrote {path}")
+
+
+def _print_grid(grid: Grid, most: int | None = None) -> None:
+    from rich.markup import escape
+
+    from mptcplab.cli.output import print_remark, print_table
+
+    rows = [[escape(cell) for cell in row] for row in grid.rows[:most]]
+    print_table(grid.heads, rows, right=grid.numeric)
+    if len(rows) < len(grid.rows):
+        print_remark(f"and {len(grid.rows) - len(rows)} more: --json has them all")

@@ -1,0 +1,99 @@
+"""What the captures of a run say, beside what the run counted itself."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from mptcplab.captures import explain
+from mptcplab.report.capture import capture_page
+from mptcplab.report.capture_tables import connection_sentences, connection_title, importance, size
+from mptcplab.report.page import Grid
+from mptcplab.report.quantities import MISSING
+from mptcplab.results.entities import Json
+
+DIRECTORY = "captures"
+MOST_CONNECTIONS = 20
+HEADS = [
+    "connection",
+    "subflow",
+    "client",
+    "server",
+    "link",
+    "payload in the capture",
+    "sent again in the capture",
+    "sent again by the run's count",
+]
+
+
+@dataclass(frozen=True)
+class CapturedHost:
+    """The captures of one host's interfaces, explained together."""
+
+    host: str
+    files: list[Path]
+    document: Json
+    grid: Grid
+
+    @property
+    def page(self) -> str:
+        """The file name of its page, beside the report of the run."""
+        return f"captures-{self.host}.html"
+
+    @property
+    def sentences(self) -> list[str]:
+        """What happened, for the largest connection of Multipath TCP."""
+        largest = sorted(self.document["connections"], key=importance)[:1]
+        return [line for one in largest for line in (connection_title(one), *connection_sentences(one))]
+
+
+def captured_hosts(record: Json, directory: Path) -> list[CapturedHost]:
+    """Every host of which the run made captures. Raises UsageError if one of them is no capture any more."""
+    files: defaultdict[str, list[Path]] = defaultdict(list)
+    for path in sorted((directory / DIRECTORY).glob("*.pcapng")):
+        files[path.name.partition(".")[0]].append(path)
+    counted = {
+        (subflow["local"], subflow["remote"]): subflow for flow in record["flows"] for subflow in flow["subflows"]
+    }
+    return [_captured(host, paths, counted) for host, paths in files.items()]
+
+
+def _captured(host: str, files: list[Path], counted: dict[tuple[str, str], Json]) -> CapturedHost:
+    document = explain(files)
+    connections = sorted(document["connections"], key=importance)[:MOST_CONNECTIONS]
+    rows = [
+        _row(connection, subflow, _counted(counted, subflow))
+        for connection in connections
+        for subflow in connection["subflows"]
+    ]
+    return CapturedHost(host, files, document, Grid(HEADS, rows, frozenset({0, 1, 5, 6, 7})))
+
+
+def _counted(counted: dict[tuple[str, str], Json], subflow: Json) -> Json | None:
+    """What the run counted of a subflow, whose sender may be on either side."""
+    ends = subflow["local"], subflow["remote"]
+    return counted.get(ends) or counted.get((ends[1], ends[0]))
+
+
+def _row(connection: Json, subflow: Json, counted: Json | None) -> list[str]:
+    directions = subflow["directions"].values()
+    resent = None if counted is None else counted.get("retransmitted_bytes")
+    return [
+        str(connection["id"]),
+        str(subflow["id"]),
+        subflow["local"],
+        subflow["remote"],
+        MISSING if counted is None else counted["link"],
+        size(subflow["bytes"]),
+        size(max(direction["retransmitted_bytes"] for direction in directions)),
+        MISSING if resent is None else size(resent),
+    ]
+
+
+def host_page(host: CapturedHost) -> str:
+    """The page of a host's captures as HTML."""
+    with tempfile.TemporaryDirectory(prefix="mptcplab-") as scratch:
+        series = Path(scratch) / "series.parquet"
+        return capture_page(explain(host.files, series=series), series)

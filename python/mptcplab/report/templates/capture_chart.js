@@ -1,0 +1,255 @@
+// A chart over time on a canvas: axes, lines, and what all charts of a connection share.
+
+const MARGIN = { left: 68, right: 12, top: 8, bottom: 24 };
+const COLOURS = 8;
+/** How opaque a second and third round through the colours is. */
+const ROUNDS = [1, 0.6, 0.35];
+const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
+
+/** Three significant digits with a prefix: 7.21 Mbit/s, 30.0 ms. */
+function quantity(value, unit) {
+  if (!Number.isFinite(value)) return "–";
+  if (unit === "s" && Math.abs(value) < 1 && value !== 0) {
+    return Math.abs(value) < 1e-3 ? `${digits(value * 1e6)} µs` : `${digits(value * 1e3)} ms`;
+  }
+  const [size, prefix] = unit === "s" ? [1, ""] : prefixOf(value);
+  return `${digits(value / size)} ${prefix}${unit}`;
+}
+
+function prefixOf(value) {
+  return PREFIXES.find(([size]) => Math.abs(value) >= size) ?? PREFIXES.at(-1);
+}
+
+function digits(value) {
+  if (Number.isInteger(value) && Math.abs(value) < 1000) return String(value);
+  return Math.abs(value) >= 1000 ? value.toFixed(0) : value.toPrecision(3);
+}
+
+/** A time of the capture, as exact as a view of that length needs it. */
+function instant(time, length) {
+  const decimals = Math.min(6, Math.max(0, Math.ceil(3 - Math.log10(length))));
+  return `${time.toFixed(decimals)} s`;
+}
+
+/** 1, 2 or 5 times a power of ten, not below `least`. */
+function roundStep(least) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return power * [1, 2, 5, 10].find((factor) => factor * power >= least * (1 - 1e-9));
+}
+
+/** Multiples of a round step, of which so many fit. */
+function ticks(low, high, most) {
+  const step = roundStep((high - low) / Math.max(1, most));
+  const found = [];
+  for (let n = Math.ceil(low / step - 1e-9); n * step <= high + step * 1e-9; n++) found.push(n * step);
+  return { step, values: found };
+}
+
+/** The colours of the page as they are now, light or dark. */
+function pageColours() {
+  const style = getComputedStyle(document.documentElement);
+  const named = (name) => style.getPropertyValue(`--${name}`).trim();
+  const [ink, faint, grid, band, bad, paper] = ["ink", "faint", "grid", "band", "bad", "paper"].map(named);
+  const palette = Array.from({ length: COLOURS }, (_, n) => named(`c${n + 1}`));
+  return { ink, faint, grid, band, bad, paper, palette };
+}
+
+const colourOf = (colours, subflow) => colours.palette[subflow % COLOURS];
+const opacityOf = (subflow) => ROUNDS[Math.min(ROUNDS.length - 1, Math.floor(subflow / COLOURS))];
+
+/**
+ * A line through any number of points that looks the same as the line through all of them: of each column of pixels only the
+ * first, lowest, highest and last value are drawn.
+ */
+class Envelope {
+  constructor(joinedWithin = Infinity) {
+    this.path = new Path2D();
+    this.joinedWithin = joinedWithin;
+    this.column = null;
+    this.lastTime = -Infinity;
+    // Asked once, not for each of a million points.
+    this.ratio = devicePixelRatio;
+  }
+
+  add(time, x, y) {
+    const isJoined = time - this.lastTime <= this.joinedWithin;
+    this.lastTime = time;
+    const column = Math.round(x * this.ratio);
+    if (this.column === column && isJoined) {
+      this.low = Math.min(this.low, y);
+      this.high = Math.max(this.high, y);
+      this.last = y;
+      return;
+    }
+    this.#flush();
+    Object.assign(this, { column, x, isJoined, first: y, low: y, high: y, last: y });
+  }
+
+  #flush() {
+    if (this.column === null) return;
+    if (this.isJoined) this.path.lineTo(this.x, this.first);
+    else this.path.moveTo(this.x, this.first);
+    for (const y of [this.low, this.high, this.last]) this.path.lineTo(this.x, y);
+  }
+
+  stroke(context, colour, width = 1.3) {
+    this.#flush();
+    context.strokeStyle = colour;
+    context.lineWidth = width;
+    context.lineCap = context.lineJoin = "round";
+    context.stroke(this.path);
+  }
+}
+
+/**
+ * A chart in a figure of the page. Its `kind` says what it shows:
+ *   height                       of the canvas in pixels
+ *   extent(view)                 [lowest, highest] value of the vertical axis, or null if it has none
+ *   unit                         of that axis
+ *   draw(context, scale, view, colours)   draws between the axes
+ *   drawMargin(context, scale, colours)   draws at their left, if there is anything to draw
+ *   readings(time, y, scale)     lines of what stands at a time and a height, each {text, subflow?}; the first is a head
+ *   words(view)                  what the view holds, for those who do not see it
+ */
+class Chart {
+  constructor(figure, kind, gaps) {
+    Object.assign(this, { figure, kind, gaps });
+    this.frame = figure.querySelector(".chart");
+    this.canvas = this.frame.appendChild(document.createElement("canvas"));
+    this.canvas.style.height = `${kind.height}px`;
+    const overlay = (name) => {
+      const element = this.frame.appendChild(document.createElement("div"));
+      element.className = name;
+      element.hidden = true;
+      return element;
+    };
+    [this.selection, this.cursor, this.tip] = ["selection", "cursor", "tip"].map(overlay);
+    this.tip.setAttribute("role", "status");
+  }
+
+  /** Draws what was taken or measured in `view`. */
+  draw(view, colours) {
+    const context = this.#cleared();
+    const extent = this.kind.extent(view);
+    this.scale = this.#scale(view, extent ?? [0, 1]);
+    const { scale, kind } = this;
+    context.font = "12px system-ui, 'Liberation Sans', sans-serif";
+    this.#drawGaps(context, view, colours);
+    this.#drawTimes(context, view, colours);
+    if (extent) this.#drawValues(context, extent, colours);
+    context.save();
+    context.beginPath();
+    context.rect(scale.left, 0, scale.right - scale.left, scale.bottom);
+    context.clip();
+    kind.draw(context, scale, view, colours);
+    context.restore();
+    kind.drawMargin?.(context, scale, colours);
+    this.frame.setAttribute("aria-label", `${this.figure.dataset.title}. ${kind.words(view)}`);
+  }
+
+  #cleared() {
+    const [width, height] = [this.frame.clientWidth, this.kind.height];
+    const [wide, high] = [width, height].map((size) => Math.round(size * devicePixelRatio));
+    if (this.canvas.width !== wide || this.canvas.height !== high) Object.assign(this.canvas, { width: wide, height: high });
+    const context = this.canvas.getContext("2d");
+    context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    return context;
+  }
+
+  #scale(view, [low, high]) {
+    const [left, right] = [MARGIN.left, this.frame.clientWidth - MARGIN.right];
+    const [top, bottom] = [MARGIN.top, this.kind.height - MARGIN.bottom];
+    const perSecond = (right - left) / (view.to - view.from);
+    const perUnit = (bottom - top) / (high - low);
+    return {
+      left, right, top, bottom,
+      x: (time) => left + (time - view.from) * perSecond,
+      y: (value) => bottom - (value - low) * perUnit,
+      time: (x) => view.from + (Math.min(right, Math.max(left, x)) - left) / perSecond,
+      value: (y) => low + (bottom - y) / perUnit,
+    };
+  }
+
+  #drawGaps(context, view, colours) {
+    const { left, right, top, bottom, x } = this.scale;
+    context.fillStyle = colours.band;
+    for (const gap of this.gaps) {
+      const [from, to] = [Math.max(left, x(gap.at_s)), Math.min(right, x(gap.at_s + gap.seconds))];
+      if (to > from) context.fillRect(from, top, to - from, bottom - top);
+    }
+  }
+
+  #drawTimes(context, view, colours) {
+    const { left, right, top, bottom, x } = this.scale;
+    const { step, values } = ticks(view.from, view.to, (right - left) / 90);
+    const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    context.textAlign = "center";
+    context.textBaseline = "top";
+    for (const time of values) {
+      context.fillStyle = colours.grid;
+      context.fillRect(Math.round(x(time)), top, 1, bottom - top);
+      context.fillStyle = colours.faint;
+      context.fillText(`${time.toFixed(decimals)} s`, Math.min(x(time), right - 10), bottom + 6);
+    }
+    context.fillStyle = colours.faint;
+    context.fillRect(left, bottom, right - left, 1);
+  }
+
+  #drawValues(context, [low, high], colours) {
+    const { left, right, top, bottom, y } = this.scale;
+    const { step, values } = ticks(low, high, (bottom - top) / 36);
+    const isTime = this.kind.unit === "s";
+    const [size, prefix] = isTime ? (high < 1 ? [1e-3, "m"] : [1, ""]) : prefixOf(high);
+    const decimals = Math.max(0, -Math.floor(Math.log10(step / size) + 1e-9));
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    for (const value of values) {
+      context.fillStyle = colours.grid;
+      context.fillRect(left, Math.round(y(value)), right - left, 1);
+      context.fillStyle = colours.faint;
+      // The unit stands once, at the top.
+      const unit = value === values.at(-1) ? ` ${prefix}${this.kind.unit}` : "";
+      context.fillText((value / size).toFixed(decimals) + unit, left - 6, Math.max(7, y(value)));
+    }
+  }
+
+  /** Shows the line of reading at a time, or none. */
+  point(time) {
+    this.cursor.hidden = time === null || !this.scale;
+    if (!this.cursor.hidden) this.cursor.style.left = `${this.scale.x(time)}px`;
+  }
+
+  /** Shows what stands at a time and a height, or nothing. */
+  tell(time, y, colours) {
+    const lines = time === null ? [] : this.kind.readings(time, y, this.scale);
+    this.tip.hidden = lines.length === 0;
+    this.tip.replaceChildren(...lines.map((line) => Chart.#reading(line, colours)));
+    if (this.tip.hidden) return;
+    const x = this.scale.x(time);
+    const isLeft = x > (this.scale.left + this.scale.right) / 2;
+    this.tip.style.left = isLeft ? "" : `${x + 12}px`;
+    this.tip.style.right = isLeft ? `${this.frame.clientWidth - x + 12}px` : "";
+  }
+
+  static #reading({ text, subflow }, colours) {
+    const line = document.createElement("div");
+    if (subflow !== undefined) {
+      const swatch = line.appendChild(document.createElement("span"));
+      swatch.className = "swatch";
+      swatch.style.background = colourOf(colours, subflow);
+      swatch.style.opacity = opacityOf(subflow);
+    }
+    line.append(text);
+    return line;
+  }
+
+  /** Shows a stretch of time that is being selected, or none. */
+  select(stretch) {
+    this.selection.hidden = stretch === null || !this.scale;
+    if (this.selection.hidden) return;
+    const [from, to] = stretch.map(this.scale.x);
+    this.selection.style.left = `${from}px`;
+    this.selection.style.width = `${to - from}px`;
+  }
+}

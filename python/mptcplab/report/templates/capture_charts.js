@@ -1,0 +1,456 @@
+// What the charts of a connection show: kinds of Chart.
+
+const KINDS = ["sent for the first time", "reinjected", "retransmitted", "not placed by any mapping"];
+const [NEW, REINJECTED, RETRANSMITTED] = [0, 1, 2];
+/** How near the pointer a point must be to be told, in pixels. */
+const NEAR = 12;
+/** Round trips farther apart are not joined: between them nothing was measured. */
+const JOINED_WITHIN_S = 0.5;
+/** How far back the last value of each subflow is looked for, in points. */
+const FAR_BACK = 20000;
+
+const exactly = (bytes) => Math.round(bytes).toLocaleString("en").replaceAll(",", "\u202f");
+
+/** Data sequence against time: a stroke for each segment, coloured by subflow. */
+class Sequence {
+  height = 300;
+  unit = "B";
+
+  constructor({ segments, acknowledged }, subflows) {
+    Object.assign(this, { segments, acknowledged, subflows });
+  }
+
+  extent(view) {
+    const { time_s, data, payload_bytes } = this.segments;
+    let [from, to] = [firstFrom(time_s, view.from), firstFrom(time_s, view.to)];
+    if (from === to) [from, to] = placesIn(time_s, view);
+    let [low, high] = [Infinity, -Infinity];
+    for (let i = from; i < to; i++) {
+      if (data[i] < low) low = data[i];
+      if (data[i] + payload_bytes[i] > high) high = data[i] + payload_bytes[i];
+    }
+    if (!(low < high)) return [0, 1];
+    const room = 0.03 * (high - low);
+    return [Math.max(0, low - room), high + room];
+  }
+
+  draw(context, scale, view, colours) {
+    this.#drawAcknowledged(context, scale, view, colours);
+    const layer = this.#segments(context, scale, view, colours);
+    context.drawImage(layer, scale.left, scale.top, scale.right - scale.left, scale.bottom - scale.top);
+    this.#drawMarks(context, scale, view, colours);
+  }
+
+  #drawAcknowledged(context, scale, view, colours) {
+    const { time_s, data_ack } = this.acknowledged;
+    const line = new Envelope();
+    const [from, to] = placesIn(time_s, view);
+    for (let i = from; i < to; i++) {
+      if (i > from) line.add(time_s[i], scale.x(time_s[i]), scale.y(data_ack[i - 1]));
+      line.add(time_s[i], scale.x(time_s[i]), scale.y(data_ack[i]));
+    }
+    line.stroke(context, colours.faint, 1);
+  }
+
+  /** Segments as pixels: as fast for a million as for some. */
+  #segments(context, scale, view, colours) {
+    const { time_s, subflow, data, payload_bytes } = this.segments;
+    const ratio = devicePixelRatio;
+    const layer = document.createElement("canvas");
+    const width = Math.max(1, Math.round((scale.right - scale.left) * ratio));
+    const height = Math.max(1, Math.round((scale.bottom - scale.top) * ratio));
+    Object.assign(layer, { width, height });
+    const image = new ImageData(width, height);
+    const pixels = new Uint32Array(image.data.buffer);
+    const shades = this.subflows.map((_, n) => shadeOf(context, colourOf(colours, n), opacityOf(n)));
+    const size = Math.max(2, Math.round(1.6 * ratio));
+    const [xOf, yOf] = [(time) => (scale.x(time) - scale.left) * ratio, (value) => (scale.y(value) - scale.top) * ratio];
+    const [from, to] = placesIn(time_s, view);
+    for (let i = from; i < to; i++) {
+      const x = Math.round(xOf(time_s[i]) - size / 2);
+      const bottom = Math.round(yOf(data[i]));
+      const top = Math.min(bottom - size, Math.round(yOf(data[i] + payload_bytes[i])));
+      const shade = shades[subflow[i]];
+      for (let row = Math.max(0, top); row < Math.min(height, bottom); row++) {
+        for (let column = Math.max(0, x); column < Math.min(width, x + size); column++) {
+          pixels[row * width + column] = shade;
+        }
+      }
+    }
+    layer.getContext("2d").putImageData(image, 0, 0);
+    return layer;
+  }
+
+  /** Diamonds of the subflow's colour for what was reinjected, crosses for what was retransmitted; not two on one place. */
+  #drawMarks(context, scale, view, colours) {
+    const { time_s, subflow, kind, data, payload_bytes } = this.segments;
+    const crosses = new Path2D();
+    const diamonds = this.subflows.map(() => new Path2D());
+    const taken = new Set();
+    const [from, to] = placesIn(time_s, view);
+    for (let i = from; i < to; i++) {
+      if (kind[i] !== REINJECTED && kind[i] !== RETRANSMITTED) continue;
+      const [x, y] = [scale.x(time_s[i]), scale.y(data[i] + payload_bytes[i] / 2)];
+      const place = `${kind[i]} ${subflow[i]} ${Math.round(x / 3)} ${Math.round(y / 3)}`;
+      if (!Number.isFinite(y) || taken.has(place)) continue;
+      taken.add(place);
+      if (kind[i] === REINJECTED) diamond(diamonds[subflow[i]], x, y, 4.5);
+      else cross(crosses, x, y, 3.5);
+    }
+    context.lineWidth = 1;
+    context.strokeStyle = colours.ink;
+    diamonds.forEach((path, n) => {
+      context.fillStyle = colourOf(colours, n);
+      context.fill(path);
+      context.stroke(path);
+    });
+    context.lineWidth = 3.5;
+    context.strokeStyle = colours.paper;
+    context.stroke(crosses);
+    context.lineWidth = 1.6;
+    context.strokeStyle = colours.ink;
+    context.stroke(crosses);
+  }
+
+  readings(time, y, scale) {
+    const { time_s, subflow, kind, packet, data, payload_bytes } = this.segments;
+    const reach = NEAR * (scale.time(scale.left + 1) - scale.time(scale.left));
+    let [nearest, least] = [-1, NEAR];
+    for (let i = firstFrom(time_s, time - reach); i < time_s.length && time_s[i] <= time + reach; i++) {
+      const [low, high] = [scale.y(data[i]), scale.y(data[i] + payload_bytes[i])];
+      const distance = Math.hypot(scale.x(time_s[i]) - scale.x(time), y - Math.min(low, Math.max(high, y)));
+      if (distance < least) [nearest, least] = [i, distance];
+    }
+    if (nearest < 0) return [{ text: `data ${quantity(scale.value(y), "B")}` }];
+    const first = data[nearest];
+    return [
+      { text: `packet ${packet[nearest]}, ${time_s[nearest].toFixed(6)} s` },
+      { text: `data ${exactly(first)} to ${exactly(first + payload_bytes[nearest])}` },
+      { text: `${this.subflows[subflow[nearest]].name}: ${KINDS[kind[nearest]]}`, subflow: subflow[nearest] },
+    ];
+  }
+
+  words(view) {
+    const { time_s, kind } = this.segments;
+    const counts = KINDS.map(() => 0);
+    const [from, to] = [firstFrom(time_s, view.from), firstFrom(time_s, view.to)];
+    for (let i = from; i < to; i++) counts[kind[i]]++;
+    return `${to - from} segments: ${counts.map((count, n) => `${count} ${KINDS[n]}`).join(", ")}`;
+  }
+}
+
+/** A CSS colour as a pixel of ImageData. */
+function shadeOf(context, colour, opacity) {
+  context.fillStyle = colour;
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(context.fillStyle.slice(at, at + 2), 16));
+  const shade = new Uint8Array([red, green, blue, Math.round(255 * opacity)]);
+  return new Uint32Array(shade.buffer)[0];
+}
+
+function cross(path, x, y, reach) {
+  path.moveTo(x - reach, y - reach);
+  path.lineTo(x + reach, y + reach);
+  path.moveTo(x - reach, y + reach);
+  path.lineTo(x + reach, y - reach);
+}
+
+function diamond(path, x, y, reach) {
+  path.moveTo(x, y - reach);
+  path.lineTo(x + reach, y);
+  path.lineTo(x, y + reach);
+  path.lineTo(x - reach, y);
+  path.closePath();
+}
+
+/** Data sent for the first time over time, stacked by subflow, in bins a few pixels wide. */
+class Goodput {
+  height = 190;
+  unit = "bit/s";
+
+  constructor({ segments }, subflows) {
+    Object.assign(this, { segments, subflows });
+  }
+
+  /** Bit/s by bin and subflow: of bin b, in `rates[b * subflows.length ..]`. */
+  #binned(view) {
+    if (this.bins?.view === view) return this.bins;
+    const { time_s, subflow, kind, payload_bytes } = this.segments;
+    const width = roundStep((view.to - view.from) / 220);
+    const first = Math.floor(view.from / width);
+    const count = Math.ceil(view.to / width) - first;
+    const rates = new Float64Array(count * this.subflows.length);
+    const totals = new Float64Array(count);
+    const to = firstFrom(time_s, (first + count) * width);
+    for (let i = firstFrom(time_s, first * width); i < to; i++) {
+      const bin = Math.floor(time_s[i] / width) - first;
+      if (kind[i] !== NEW || bin < 0 || bin >= count) continue;
+      const rate = (8 * payload_bytes[i]) / width;
+      rates[bin * this.subflows.length + subflow[i]] += rate;
+      totals[bin] += rate;
+    }
+    this.bins = { view, width, first, count, rates, totals };
+    return this.bins;
+  }
+
+  extent(view) {
+    return [0, 1.05 * this.#binned(view).totals.reduce((most, total) => Math.max(most, total), 0) || 1];
+  }
+
+  draw(context, scale, view, colours) {
+    const { width, first, count, rates } = this.#binned(view);
+    const floor = new Float64Array(count);
+    this.subflows.forEach((_, n) => {
+      const path = new Path2D();
+      for (let bin = 0; bin < count; bin++) {
+        const rate = rates[bin * this.subflows.length + n];
+        if (rate === 0) continue;
+        const [left, right] = [scale.x((first + bin) * width), scale.x((first + bin + 1) * width)];
+        const [bottom, top] = [scale.y(floor[bin]), scale.y(floor[bin] + rate)];
+        path.rect(left, top, right - left, bottom - top);
+        floor[bin] += rate;
+      }
+      context.globalAlpha = opacityOf(n);
+      context.fillStyle = colourOf(colours, n);
+      context.fill(path);
+    });
+    context.globalAlpha = 1;
+  }
+
+  readings(time) {
+    const { width, first, rates, totals } = this.bins;
+    const bin = Math.floor(time / width) - first;
+    if (!(totals[bin] >= 0)) return [];
+    const parts = this.subflows.map((subflow, n) => {
+      return { rate: rates[bin * this.subflows.length + n], line: { subflow: n, name: subflow.name } };
+    });
+    const told = parts.filter(({ rate }) => rate > 0).sort((one, other) => other.rate - one.rate);
+    return [
+      { text: `${quantity(totals[bin], "bit/s")} in ${quantity(width, "s")} from ${instant((first + bin) * width, width)}` },
+      ...told.slice(0, 10).map(({ rate, line }) => ({ text: `${line.name}: ${quantity(rate, "bit/s")}`, subflow: line.subflow })),
+    ];
+  }
+
+  words(view) {
+    const { totals } = this.#binned(view);
+    const mean = totals.reduce((sum, total) => sum + total, 0) / totals.length;
+    return `${quantity(mean, "bit/s")} in the mean, ${quantity(Math.max(...totals), "bit/s")} at most`;
+  }
+}
+
+/** Values over time, a line for each subflow; `values` is the name of their column. */
+class SubflowLines {
+  constructor(points, values, subflows, joinedWithin) {
+    Object.assign(this, { points, values: points[values], subflows, joinedWithin });
+  }
+
+  most(view) {
+    return mostIn(this.points, this.values, view);
+  }
+
+  draw(context, scale, view, colours) {
+    const { time_s, subflow } = this.points;
+    const lines = this.subflows.map(() => new Envelope(this.joinedWithin));
+    const [from, to] = placesIn(time_s, view);
+    for (let i = from; i < to; i++) lines[subflow[i]].add(time_s[i], scale.x(time_s[i]), scale.y(this.values[i]));
+    lines.forEach((line, n) => {
+      context.globalAlpha = opacityOf(n);
+      line.stroke(context, colourOf(colours, n));
+    });
+    context.globalAlpha = 1;
+  }
+
+  /** The last value of each subflow at a time, if it was a moment ago. */
+  readings(time, unit) {
+    const { time_s, subflow } = this.points;
+    const found = new Map();
+    const last = firstFrom(time_s, time) - 1;
+    for (let i = last; i >= Math.max(0, last - FAR_BACK) && found.size < this.subflows.length; i--) {
+      if (time_s[i] < time - this.joinedWithin) break;
+      if (!found.has(subflow[i])) found.set(subflow[i], this.values[i]);
+    }
+    const told = [...found].sort(([one], [other]) => one - other).slice(0, 12);
+    return told.map(([n, value]) => ({ text: `${this.subflows[n].name}: ${quantity(value, unit)}`, subflow: n }));
+  }
+}
+
+function mostIn({ time_s }, values, view) {
+  const [from, to] = placesIn(time_s, view);
+  let most = 0;
+  for (let i = from; i < to; i++) if (values[i] > most) most = values[i];
+  return most;
+}
+
+function strokeValues(context, scale, view, points, values, colour, { joinedWithin, isStepped } = {}) {
+  const line = new Envelope(joinedWithin);
+  const [from, to] = placesIn(points.time_s, view);
+  for (let i = from; i < to; i++) {
+    const x = scale.x(points.time_s[i]);
+    if (isStepped && i > from) line.add(points.time_s[i], x, scale.y(values[i - 1]));
+    line.add(points.time_s[i], x, scale.y(values[i]));
+  }
+  line.stroke(context, colour, 1.1);
+}
+
+/** The last of some values at a time. */
+function valueAt({ time_s }, values, time) {
+  return values[firstFrom(time_s, time) - 1];
+}
+
+/** Round-trip times that acknowledgments tell, of TCP and of MPTCP. */
+class RoundTrips {
+  height = 190;
+  unit = "s";
+
+  constructor({ round_trips, data_round_trips }, subflows) {
+    this.lines = new SubflowLines(round_trips, "rtt_s", subflows, JOINED_WITHIN_S);
+    this.data = data_round_trips;
+  }
+
+  extent(view) {
+    return [0, 1.05 * Math.max(this.lines.most(view), mostIn(this.data, this.data.data_rtt_s, view)) || 1];
+  }
+
+  draw(context, scale, view, colours) {
+    const joined = { joinedWithin: JOINED_WITHIN_S };
+    strokeValues(context, scale, view, this.data, this.data.data_rtt_s, colours.ink, joined);
+    this.lines.draw(context, scale, view, colours);
+  }
+
+  readings(time) {
+    const data = valueAt(this.data, this.data.data_rtt_s, time);
+    return [
+      { text: instant(time, 1) },
+      ...this.lines.readings(time, "s"),
+      ...(data === undefined ? [] : [{ text: `DATA_ACK: ${quantity(data, "s")}` }]),
+    ];
+  }
+
+  words(view) {
+    const [tcp, data] = [this.lines.most(view), mostIn(this.data, this.data.data_rtt_s, view)];
+    return `At most ${quantity(tcp, "s")} of TCP, ${quantity(data, "s")} of DATA_ACK`;
+  }
+}
+
+/** Bytes that are not acknowledged, of each subflow and of the connection, and the receive window. */
+class Unacknowledged {
+  height = 190;
+  unit = "B";
+
+  constructor({ segments, acknowledged, windows }, subflows) {
+    this.lines = new SubflowLines(segments, "unacknowledged_bytes", subflows, Infinity);
+    this.data = dataUnderWay(segments, acknowledged);
+    this.windows = windows;
+  }
+
+  /** A window far above all that is under way would press that to the floor: it is then only told. */
+  extent(view) {
+    const most = Math.max(this.lines.most(view), mostIn(this.data, this.data.bytes, view));
+    const window = mostIn(this.windows, this.windows.window_bytes, view);
+    this.isWindowAbove = window > 3 * most;
+    return [0, 1.08 * (this.isWindowAbove ? most : Math.max(most, window)) || 1];
+  }
+
+  draw(context, scale, view, colours) {
+    const stepped = { isStepped: true };
+    strokeValues(context, scale, view, this.windows, this.windows.window_bytes, colours.faint, stepped);
+    strokeValues(context, scale, view, this.data, this.data.bytes, colours.ink, stepped);
+    this.lines.draw(context, scale, view, colours);
+    if (!this.isWindowAbove) return;
+    context.fillStyle = colours.faint;
+    context.textAlign = "right";
+    context.textBaseline = "top";
+    const window = mostIn(this.windows, this.windows.window_bytes, view);
+    context.fillText(`the window, up to ${quantity(window, "B")}, is above`, scale.right - 6, scale.top + 2);
+  }
+
+  readings(time) {
+    const totals = { "data under way": [this.data, "bytes"], "receive window": [this.windows, "window_bytes"] };
+    const known = Object.entries(totals).map(([name, [points, values]]) => [name, valueAt(points, points[values], time)]);
+    return [
+      { text: instant(time, 1) },
+      ...this.lines.readings(time, "B"),
+      ...known.filter(([, value]) => value !== undefined).map(([name, value]) => ({ text: `${name}: ${quantity(value, "B")}` })),
+    ];
+  }
+
+  words(view) {
+    return `At most ${quantity(mostIn(this.data, this.data.bytes, view), "B")} of data under way`;
+  }
+}
+
+/** A lane for each subflow, from its first packet to its last, and on it what options and TCP said. */
+class Timeline {
+  static LANE = 34;
+  unit = "";
+
+  constructor(events, subflows) {
+    Object.assign(this, { events, subflows });
+    this.height = MARGIN.top + MARGIN.bottom + Timeline.LANE * subflows.length;
+  }
+
+  extent() {
+    return null;
+  }
+
+  #lane(subflow) {
+    return MARGIN.top + Timeline.LANE * subflow;
+  }
+
+  draw(context, scale, view, colours) {
+    this.subflows.forEach((subflow, n) => {
+      const [from, usable, to] = [subflow.start_s, subflow.usable_s ?? subflow.end_s, subflow.end_s].map(scale.x);
+      const y = this.#lane(n) + 21;
+      context.fillStyle = colourOf(colours, n);
+      context.globalAlpha = 0.45 * opacityOf(n);
+      context.fillRect(from, y + 2, Math.max(1, to - from), 4);
+      context.globalAlpha = opacityOf(n);
+      context.fillRect(usable, y, to - usable, 8);
+    });
+    context.globalAlpha = 1;
+    this.#drawEvents(context, scale, view, colours);
+  }
+
+  /** A tick for each event, and its name where there is room. */
+  #drawEvents(context, scale, view, colours) {
+    const freeFrom = this.subflows.map(() => -Infinity);
+    context.textAlign = "left";
+    context.textBaseline = "alphabetic";
+    for (const event of this.events) {
+      if (event.at_s < view.from || event.at_s > view.to || event.subflow >= this.subflows.length) continue;
+      const [x, y] = [scale.x(event.at_s), this.#lane(event.subflow)];
+      context.fillStyle = event.is_trouble ? colours.bad : colours.ink;
+      context.fillRect(Math.round(x) - 0.75, y + 6, 1.5, 25);
+      const label = `${event.from === "client" ? "→" : "←"} ${event.name}`;
+      const width = context.measureText(label).width;
+      const left = x + width + 4 > scale.right ? x - width - 4 : x + 4;
+      if (left < freeFrom[event.subflow]) continue;
+      context.fillText(label, left, y + 15);
+      freeFrom[event.subflow] = left + width + 6;
+    }
+  }
+
+  drawMargin(context, scale, colours) {
+    context.fillStyle = colours.ink;
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    this.subflows.forEach(({ id, backup }, n) => {
+      context.fillText(backup ? `${id} backup` : `${id}`, scale.left - 8, this.#lane(n) + 25);
+    });
+  }
+
+  readings(time, y, scale) {
+    const lane = Math.floor((y - MARGIN.top) / Timeline.LANE);
+    const near = (event) => event.subflow === lane && Math.abs(scale.x(event.at_s) - scale.x(time)) <= NEAR / 2;
+    const told = this.events.filter(near).slice(0, 8).map((event) => {
+      const again = event.times > 1 ? ` (${event.times} times)` : "";
+      return { text: `packet ${event.packet}, ${event.from}: ${event.name}, ${event.text}${again}` };
+    });
+    const subflow = this.subflows[lane];
+    return subflow ? [{ text: `${instant(time, 1)}, ${subflow.name}: ${subflow.ends}`, subflow: lane }, ...told] : [];
+  }
+
+  words(view) {
+    const inView = this.events.filter((event) => event.at_s >= view.from && event.at_s <= view.to);
+    return `${inView.length} events`;
+  }
+}

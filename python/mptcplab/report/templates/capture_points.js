@@ -1,0 +1,66 @@
+// The points of a connection, as mptcplab.report.capture_points packs them.
+
+/** By sender and name of the series: its columns, typed arrays of one length. Unknown values are NaN. */
+async function unpackPoints(series, text) {
+  const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const mapValues = (object, of) => Object.fromEntries(Object.entries(object).map(([key, value]) => [key, of(value)]));
+  return mapValues(series, (ofSender) =>
+    mapValues(ofSender, ({ points, columns }) => {
+      return { points, ...mapValues(columns, (column) => unpackColumn(bytes, points, column)) };
+    }),
+  );
+}
+
+/** Sums differences that are stored by bytes, the lowest of all of them first. */
+function unpackColumn(bytes, points, { start, width, unit }) {
+  const values = new Float64Array(points);
+  const unknown = 2 ** (8 * width) - 1;
+  let sum = 0;
+  for (let i = 0; i < points; i++) {
+    let difference = 0;
+    for (let byte = 0; byte < width; byte++) difference |= bytes[start + byte * points + i] << (8 * byte);
+    sum = ((sum + difference) & unknown) >>> 0;
+    values[i] = sum === unknown ? NaN : sum * unit;
+  }
+  return values;
+}
+
+/** The first place in ascending times that is not before `time`. */
+function firstFrom(times, time) {
+  let low = 0;
+  let high = times.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (times[middle] < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Places from the last point before the view to behind the first one after it, so that lines run through its edges. */
+function placesIn(times, view) {
+  return [Math.max(0, firstFrom(times, view.from) - 1), Math.min(times.length, firstFrom(times, view.to) + 1)];
+}
+
+/** Data under way: what was sent at most, less what is acknowledged, after each segment and each acknowledgment. */
+function dataUnderWay(segments, acknowledged) {
+  const time_s = new Float64Array(segments.points + acknowledged.points);
+  const bytes = new Float64Array(time_s.length);
+  let [sent, known] = [0, 0];
+  let [segment, answer] = [0, 0];
+  for (let i = 0; i < time_s.length; i++) {
+    const sends = answer === acknowledged.points || segments.time_s[segment] <= acknowledged.time_s[answer];
+    if (sends) {
+      const end = segments.data[segment] + segments.payload_bytes[segment];
+      if (end > sent) sent = end;
+      time_s[i] = segments.time_s[segment++];
+    } else {
+      known = Math.max(known, acknowledged.data_ack[answer]);
+      time_s[i] = acknowledged.time_s[answer++];
+    }
+    bytes[i] = Math.max(0, sent - known);
+  }
+  return { points: time_s.length, time_s, bytes };
+}

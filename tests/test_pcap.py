@@ -1,0 +1,184 @@
+"""``mptcplab pcap``: what it says of captures, held against a plain count of their bytes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from brute_force import count
+from command_line import PROGRAM, mptcplab
+from mptcplab import load, run
+from mptcplab.captures import explain, one_way
+from wireshark import needs_tshark
+
+RECORDED = Path(__file__).parents[1] / "crates/mptcp/tests/captures"
+CAPTURES = sorted(RECORDED.glob("*.pcap"))
+
+
+def by_direction(document: dict) -> dict:
+    """(source, destination) to what was sent."""
+    found = {}
+    for connection in document["connections"]:
+        for subflow in connection["subflows"]:
+            local, remote = subflow["local"], subflow["remote"]
+            found[local, remote] = subflow["directions"]["client"]
+            found[remote, local] = subflow["directions"]["server"]
+    return found
+
+
+def assert_equals_plain_count(capture: Path) -> None:
+    document, counted = explain([capture]), count(capture)
+    ours = by_direction(document)
+    for ends, direction in counted.directions.items():
+        assert ours[ends]["bytes"] == direction.bytes, ends
+        assert ours[ends]["retransmitted_bytes"] == direction.retransmitted_bytes, ends
+        assert ours[ends]["unmapped_bytes"] == 0, ends
+    for connection in document["connections"]:
+        ends = frozenset((connection["subflows"][0]["local"], connection["subflows"][0]["remote"]))
+        theirs = counted.connections[ends]
+        for subflow in connection["subflows"]:
+            assert counted.connections[frozenset((subflow["local"], subflow["remote"]))] == theirs
+        for side, is_client in (("client", True), ("server", False)):
+            data = counted.data[theirs, is_client]
+            assert connection["data"][side]["bytes"] == data.bytes
+            assert connection["data"][side]["reinjected"]["bytes"] == data.reinjected_bytes
+
+
+@needs_tshark
+@pytest.mark.slow
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)
+def test_the_kernels_captures_equal_a_plain_count(capture: Path) -> None:
+    assert_equals_plain_count(capture)
+
+
+TWO_LINKS = """
+name: captured
+hosts: {client: {SETTINGS}, server: {SETTINGS}}
+links:
+  wifi: {between: [client.wlan0, server.eth0], rate: 4mbit, delay: 10ms, queue: 20p, loss: 1%}
+  lte: {between: [client.wwan0, server.eth1], rate: 2mbit, delay: 40ms, queue: 20p, loss: 1%}
+flows:
+  upload: {from: client, to: server, transport: mptcp, app: {bulk: {bytes: 400kB}}, scheduler: SCHEDULER, cc: lia, path_manager: full_mesh}
+events: EVENTS
+measure: {captures: [client.wlan0, client.wwan0, server.eth0, server.eth1]}
+duration: 40s
+"""
+CUT_AND_BACK = "[{at: 300ms, outage: wifi, for: 5s, by: cut}]"
+#: Settings of both hosts, scheduler, events.
+SIMULATED = {
+    "redundant": ("", "redundant", "[]"),
+    "cut-and-back": ("", "min_rtt", CUT_AND_BACK),
+    "checksums-and-backup": ("checksum: true", "round_robin", "[{at: 300ms, backup: client.wwan0, on: true}]"),
+    "removal": ("", "blest", "[{at: 300ms, remove_address: server.eth1}, {at: 900ms, add_address: server.eth1}]"),
+}
+
+
+def captured(name: str, to: Path) -> dict[str, Path]:
+    """The captures of a simulated run, by interface."""
+    settings, scheduler, events = SIMULATED[name]
+    text = TWO_LINKS.replace("SETTINGS", settings).replace("SCHEDULER", scheduler).replace("EVENTS", events)
+    description = to / "captured.yaml"
+    description.write_text(text)
+    [bundle] = run(next(iter(load(description))), on="sim", out=to)
+    return {path.stem: path for path in (bundle.path / "captures").iterdir()}
+
+
+@needs_tshark
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIMULATED)
+def test_the_engines_captures_equal_a_plain_count(name: str, tmp_path: Path) -> None:
+    captures = captured(name, tmp_path)
+    merged = tmp_path / "merged.pcapng"
+    interfaces = [captures["client.wlan0"], captures["client.wwan0"]]
+    subprocess.run(["mergecap", "-w", merged, *interfaces], check=True)
+    assert_equals_plain_count(merged)
+    apart, together = explain(interfaces), explain([merged])
+    assert by_direction(apart) == by_direction(together)
+
+
+def test_the_command_tells_what_happened(tmp_path: Path) -> None:
+    ended = mptcplab("pcap", str(RECORDED / "B_addaddr.pcap"), cwd=tmp_path)
+    assert (ended.status, ended.err) == (0, "")
+    assert "Multipath TCP version 1, token 158ad95a" in ended.out
+    for line in ("echo of address 1: 10.71.2.2", "SYN, token 158ad95a, address 1", "the data ends after 20000 bytes"):
+        assert line in ended.out
+
+
+def test_a_pipe_says_the_same_as_the_file_and_the_same_again(tmp_path: Path) -> None:
+    capture = RECORDED / "C_rmaddr.pcap"
+    once, again = (mptcplab("pcap", str(capture), "--json", cwd=tmp_path).out for _ in range(2))
+    assert once == again
+    command = [PROGRAM, "pcap", "-", "--json"]
+    with capture.open("rb") as pipe:
+        piped = subprocess.run(command, stdin=pipe, capture_output=True, text=True, check=True).stdout
+    assert json.loads(piped)["connections"] == json.loads(once)["connections"]
+
+
+def test_the_options_of_a_packet_are_shown_in_the_words_of_the_standard(tmp_path: Path) -> None:
+    ended = mptcplab("pcap", str(RECORDED / "A_basic.pcap"), "--decode", "34", "--json", cwd=tmp_path)
+    [option] = [option for option in json.loads(ended.out)["options"] if option["name"] == "MP_JOIN"]
+    assert option["source"] == "RFC 8684, 3.2"
+    assert {"name": "Receiver's token", "value": "0c23811d", "meaning": "names the connection"} in option["fields"]
+
+
+def test_a_series_has_a_row_for_every_packet(tmp_path: Path) -> None:
+    capture = str(RECORDED / "mb_loss.pcap")
+    ended = mptcplab("pcap", capture, "--series", "rows.csv", cwd=tmp_path)
+    assert ended.status == 0
+    with (tmp_path / "rows.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 437
+    resent = [int(row["payload_bytes"]) for row in rows if row["kind"] == "retransmission"]
+    assert sum(resent) == 7120
+
+
+def test_what_is_asked_wrongly_is_refused(tmp_path: Path) -> None:
+    capture = str(RECORDED / "A_basic.pcap")
+    (tmp_path / "text").write_text("no capture, but a text that is long enough to be one")
+    wrong = {
+        ("text",): "not a capture file",
+        ("nowhere",): "No such file",
+        (): "needs a FILE",
+        (capture, "--decode", "999"): "no TCP packet has the number 999",
+        (capture, "--series", "rows.xlsx"): ".parquet or .csv",
+        (capture, str(RECORDED / "B_addaddr.pcap")): "no TCP packet in common",
+    }
+    for arguments, message in wrong.items():
+        ended = mptcplab("pcap", *arguments, cwd=tmp_path)
+        assert ended.status == 2, (arguments, ended)
+        assert message in ended.err
+        assert ended.out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
+
+
+@pytest.mark.slow
+def test_both_ends_together_tell_delay_and_loss(tmp_path: Path) -> None:
+    captures = captured("redundant", tmp_path)
+    summary = one_way([captures["client.wlan0"]], captures["server.eth0"])
+    # One clock, and paths alike but for the time on the wire.
+    assert summary["clock_offset_s"] == pytest.approx(0, abs=0.005)
+    [upload] = [way for way in summary["ways"] if way["source"].startswith("10.1.1.1:")]
+    assert upload["delay"]["min_s"] == pytest.approx(0.010, abs=0.003)
+    lost = upload["sent_bytes"] - upload["arrived_bytes"]
+    assert upload["loss"] == lost / upload["sent_bytes"] > 0.01
+
+
+@pytest.mark.slow
+def test_the_report_of_a_run_explains_its_captures(tmp_path: Path) -> None:
+    captured("cut-and-back", tmp_path)
+    [bundle] = {path.parent for path in tmp_path.rglob("run.json")}
+    ended = mptcplab("report", str(bundle), "--out", "report.html", cwd=tmp_path)
+    assert ended.status == 0
+    report = (tmp_path / "report.html").read_text()
+    assert 'href="captures-client.html"' in report
+    assert "sent again by the run" in report
+    assert (tmp_path / "captures-client.html").stat().st_size > 10_000
+    # The engine's own count of a subflow's retransmissions is that of the packets.
+    record = json.loads((bundle / "run.json").read_text())
+    document = explain(sorted((bundle / "captures").glob("client.*")))
+    seen = {ends: way["retransmitted_bytes"] for ends, way in by_direction(document).items()}
+    for subflow in record["flows"][0]["subflows"]:
+        assert seen[subflow["local"], subflow["remote"]] == subflow["retransmitted_bytes"] > 0
