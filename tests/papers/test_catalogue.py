@@ -79,7 +79,9 @@ def test_what_is_published_names_its_source() -> None:
     silent = ("ghosh/single/",)
     for member in MEMBERS:
         published = member.experiment.published
-        assert published or claims_about(member.name) or member.name.startswith(silent) or member.name in OURS, member.name
+        assert published or claims_about(member.name) or member.name.startswith(silent) or member.name in OURS, (
+            member.name
+        )
         assert all(one.source and one.value is not None for one in published), member.name
 
 

@@ -39,7 +39,7 @@ World = Callable[[str, int], Rates]
 def as_published(name: str, seed: int) -> Rates:
     """What the paper says about section 4.4; seeds scatter a little."""
     figure, n = name.split("/")[0], int(name.partition("/n")[2][0])
-    poor = figure == "fig9" and n > 1 or figure == "fig11" and n > 1
+    poor = figure in ("fig9", "fig11") and n > 1
     scatter = 0.01 * (seed % 3)
     return 7.2, 1.0 + scatter, (6.6 - 0.5 * n if poor else 7.2) + scatter
 
@@ -73,7 +73,9 @@ def _observation(experiment: dict[str, Any], rates: Rates, seed: int) -> Observa
         }
     )
     none = np.zeros(0, dtype=np.int64)
-    units = Table({"flow": (none, []), **dict.fromkeys(("unit", "bytes", "sent_ns", "received_ns", "delivered_ns"), none)})
+    units = Table(
+        {"flow": (none, []), **dict.fromkeys(("unit", "bytes", "sent_ns", "received_ns", "delivered_ns"), none)}
+    )
     result = {"end_ns": 60_000_000_000, "events": [], "flows": [{"id": "bulk", "start_ns": 0, "end_ns": None}]}
     return Observation(seed, "made", {}, {}, RunData(experiment, result, Samples(table), Units(units)))
 
@@ -105,7 +107,7 @@ def test_published_values_are_in_the_table_and_nowhere_else() -> None:
     [
         ('holds = ">= x"', "no range"),
         ('of = "mean_bps 9..3 @ a/b"', "the window is empty"),
-        ('says = 3', "valid string"),
+        ("says = 3", "valid string"),
     ],
 )
 def test_a_wrong_table_is_told_with_its_place(tmp_path: Path, line: str, told: str) -> None:
@@ -139,7 +141,13 @@ def test_between_what_holds_and_what_fails_nothing_is_decided() -> None:
 
 @pytest.mark.parametrize(
     ("text", "within", "beside"),
-    [(">= 2", [2, 9], [1.9]), ("> 2", [2.1], [2]), ("< 2", [-5], [2]), ("== 9", [9], [8.9, 9.1]), ("1..3", [1, 3], [0, 4])],
+    [
+        (">= 2", [2, 9], [1.9]),
+        ("> 2", [2.1], [2]),
+        ("< 2", [-5], [2]),
+        ("== 9", [9], [8.9, 9.1]),
+        ("1..3", [1, 3], [0, 4]),
+    ],
 )
 def test_ranges_hold_their_ends_unless_open(text: str, within: list[float], beside: list[float]) -> None:
     found = Range.parse(text)

@@ -54,7 +54,7 @@ class Tick:
 
     @property
     def values(self) -> Values:
-        """``values[entity][metric]``, in the units of the metric table; they are of now, so look before the next tick."""
+        """``values[entity][metric]``, in the units of the metric table; of now, so look before the next tick."""
         return self.read()
 
 

@@ -1,4 +1,4 @@
-"""The page of a paper reproduced: published against measured, claim by claim, with the figures as the paper draws them."""
+"""The page of a paper reproduced: published against measured, claim by claim, and figures as the paper draws them."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def _drawings(sheet: Sheet) -> Iterator[Drawing]:
         draw = overlay if kind == "goodput" else arrivals_of
         drawing = draw(f"{place}-{kind}", runs, flow)
         if drawing is not None:
-            yield replace(drawing, title=f"{sheet.figure.title} – {sheet.arm.label}")
+            yield replace(drawing, title=f"{sheet.figure.title}, {sheet.arm.label}")
     for name, one in sheet.examples.items():
-        yield from _of_run(one.run, f"{place}-{name.replace('/', '-')}", f"{name}, seed {one.seed} – {sheet.arm.label}")
+        yield from _of_run(one.run, f"{place}-{name.replace('/', '-')}", f"{name}, seed {one.seed}, {sheet.arm.label}")
 
 
 def _of_run(run: RunData, place: str, where: str) -> Iterator[Drawing]:
@@ -107,7 +107,8 @@ def tally(outcome: Outcome) -> Iterator[str]:
     for arm in outcome.study.arms:
         if arm not in outcome.able:
             reasons = (part.why_not for one in outcome.verdicts if one.arm == arm for part in one.compared)
-            yield f"{arm.label} cannot be run: {next((why for why in reasons if why is not None), 'no claim is tested')}."
+            reason = next((one for one in reasons if one is not None), "no claim is tested")
+            yield f"{arm.label} cannot be run: {reason}."
             continue
         found = Counter(one.kind for one in outcome.verdicts if one.arm == arm)
         counts = ", ".join(f"{count} {kind}" for kind, count in found.most_common())

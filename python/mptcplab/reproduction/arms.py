@@ -49,7 +49,9 @@ def chosen(arm: Arm, experiment: Json) -> Chosen:
     choice = first_choices(experiment, offers)
     reasons = dict.fromkeys(f"{where.rpartition('.')[2]} ({why})" for where, why in choice.missing)
     if arm.name == "then":
-        reasons |= dict.fromkeys(f"{s['where'].rpartition('.')[2]}: {s['asked']} ({s['why']})" for s in choice.substitutions)
+        reasons |= dict.fromkeys(
+            f"{s['where'].rpartition('.')[2]}: {s['asked']} ({s['why']})" for s in choice.substitutions
+        )
     if not reasons:
         there = backend(arm.backend)
         reasons |= dict.fromkeys(f"{feature} ({why})" for feature, why in there.check(choice.experiment))

@@ -143,10 +143,11 @@ class Paper(_Model):
     @model_validator(mode="after")
     def _known_names(self) -> Paper:
         known = [claim.id for claim in self.claims]
+        open_questions: list[Assumption | Contradiction] = [*self.assumptions, *self.contradictions]
         twice = next((name for name in known if known.count(name) > 1), None)
         if twice:
             raise ValueError(f"two claims are called {twice}")
-        for one in (*self.assumptions, *self.contradictions):
+        for one in open_questions:
             for name in one.concerns:
                 if name not in known:
                     raise ValueError(f"{one.id} concerns {name}, which is no claim")

@@ -15,8 +15,8 @@ Json = dict[str, Any]
 def document(outcome: Outcome) -> Json:
     """Keys ``paper claims disagreements``.
 
-    A claim has ``id says figure source``, and ``then`` and ``today`` with the verdict of the back-end that stands for the
-    arm: ``verdict provisional why backend depends_on tried compared``; ``on`` has those of each back-end.
+    A claim has ``id says figure source``, and ``then`` and ``today`` with the verdict of the back-end that stands for
+    the arm: ``verdict provisional why backend depends_on tried compared``; ``on`` has those of each back-end.
     """
     return {
         "paper": outcome.study.paper.id,

@@ -29,7 +29,6 @@ class Observation:
         parameters: Json = self.run.resolved["parameters"]
         return parameters
 
-
     def of(self, experiment: Json) -> Observation:
         """The same with the resolved experiment, which all runs of it share."""
         return replace(self, run=replace(self.run, resolved=experiment))

@@ -10,7 +10,7 @@ from mptcplab.reproduction.notation import Measure
 from mptcplab.reproduction.observation import Observation
 from mptcplab.reproduction.outcome import Compared, Outcome, Verdict
 from mptcplab.reproduction.study import AS_DESCRIBED
-from mptcplab.results import Fate, fates
+from mptcplab.results import fates
 
 #: Counters of a kernel that tell of data that were carried in vain.
 COUNTERS = {
@@ -96,7 +96,9 @@ def subflows_told(runs: Sequence[Observation], window_s: tuple[float, float] | N
     recreated = median(sum(fate.recreated_s is not None for fate in of_run) for of_run in of_runs)
     told = [f"subflows hit {hit:g}, re-created {recreated:g}"]
     told += _median_time("stale", "after the failure", (_after(f.stale_s, f.hit_s) for f in every))
-    told += _median_time("carrying new data", "after their path was back", (_after(f.resumed_s, f.back_s) for f in every))
+    told += _median_time(
+        "carrying new data", "after their path was back", (_after(f.resumed_s, f.back_s) for f in every)
+    )
     if not recreated:
         timeouts = [fate.timeouts for fate in every if fate.timeouts is not None]
         told += [f"after {median(timeouts):g} timeouts each"] if timeouts and median(timeouts) else []

@@ -19,6 +19,7 @@ from mptcplab.reproduction.claims import (
     QUICK_IN_REAL_TIME,
     REPETITIONS,
     Alternative,
+    Assumption,
     Claim,
     Contradiction,
     Paper,
@@ -130,7 +131,8 @@ def claims_about(experiment: str) -> list[Claim]:
 
 def alternatives(paper: Paper) -> Iterator[tuple[Alternative, list[str]]]:
     """Every other reading and assumption, and the claims that it is tried on."""
-    for one in (*paper.assumptions, *paper.contradictions):
+    open_questions: list[Assumption | Contradiction] = [*paper.assumptions, *paper.contradictions]
+    for one in open_questions:
         for alternative in one.instead:
             yield alternative, one.concerns
 

@@ -235,7 +235,7 @@ class Bundle:
 
 
 def read_data(path: Path, resolved: Json, result: Json, backend: str, keep: Keep | None = None) -> RunData:
-    """The data of a run from the tables in its directory, as ``Bundle.load``. Raises TableError if one is unreadable."""
+    """The data of a run from the tables in its directory, as ``load``. Raises TableError if one cannot be read."""
     samples, units = (Table.read(path / f"{name}.parquet") for name in (SAMPLES, UNITS))
     # A simulator of a user's own supplies what ours does.
     supplier = backend if backend in SUPPLIERS else "sim"

@@ -16,8 +16,8 @@ from mptcplab.results.subflows import Subflow, before_it, carried, hit_by, subfl
 class Fate:
     """A subflow that was alive when something on its path failed; times in seconds of the run.
 
-    ``resumed_s``: when it, or the one that took its place (``recreated_s``), carried new data after ``back_s``, when the
-    path was whole again. ``stale_s``: when the scheduler first took it for failed. ``timeouts`` until it resumed.
+    ``resumed_s``: when it, or the one that took its place (``recreated_s``), carried new data after ``back_s``, when
+    the path was whole again. ``stale_s``: when the scheduler first took it for failed. ``timeouts`` until it resumed.
     """
 
     subflow: Subflow
@@ -49,7 +49,9 @@ def _is_hit(run: RunData, subflow: Subflow, failure: Happening) -> bool:
 def _fate(run: RunData, subflow: Subflow, failure: Happening, found: Sequence[Subflow]) -> Fate:
     repair = repair_of(run, failure)
     back_s = None if repair is None else repair.actual_s
-    later = [other for other in found if subflow in before_it(found, other) and (other.opened_s or 0.0) > failure.actual_s]
+    later = [
+        other for other in found if subflow in before_it(found, other) and (other.opened_s or 0.0) > failure.actual_s
+    ]
     successor = later[0] if later else None
     resumed = [
         at
