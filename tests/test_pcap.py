@@ -58,8 +58,8 @@ TWO_LINKS = """
 name: captured
 hosts: {client: {SETTINGS}, server: {SETTINGS}}
 links:
-  wifi: {between: [client.wlan0, server.eth0], rate: 4mbit, delay: 10ms, queue: 20p, loss: 1%}
-  lte: {between: [client.wwan0, server.eth1], rate: 2mbit, delay: 40ms, queue: 20p, loss: 1%}
+  wifi: {between: [client.wlan0, server.eth0], rate: 1mbit, delay: 10ms, queue: 20p, loss: 1%}
+  lte: {between: [client.wwan0, server.eth1], rate: 500kbit, delay: 40ms, queue: 20p, loss: 1%}
 flows:
   upload: {from: client, to: server, transport: mptcp, app: {bulk: {bytes: 400kB}}, scheduler: SCHEDULER, cc: lia, path_manager: full_mesh}
 events: EVENTS

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core
 from mptcplab.errors import PrivilegeError, RunFailed, Unsupported, UsageError
+from mptcplab.signals import on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,39 +49,44 @@ def explain(
 def follow(interface: str) -> Iterator[dict[str, Any]]:
     """What Multipath TCP does on an interface now: the document of ``explain``, anew while packets come.
 
-    It ends with tcpdump, which an interrupt at the terminal ends too. Raises PrivilegeError without the rights to
-    capture, Unsupported without tcpdump, UsageError if tcpdump refuses.
+    SIGINT ends tcpdump, and with it this; the last document has all packets. Raises PrivilegeError without the rights
+    to capture, Unsupported without tcpdump, UsageError if tcpdump refuses.
     """
     command = ["tcpdump", "-i", interface, "-n", "-U", "--immediate-mode", "-s", str(SNAP_LENGTH), "-w", "-", "tcp"]
     try:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=False)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except FileNotFoundError as error:
         raise Unsupported("pcap", [("--follow", "it needs tcpdump, which is not installed")]) from error
-    with process:
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process, on_signals({signal.SIGINT: process.terminate}):
+        documents: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+        # Reading waits for packets; this thread has to hear signals.
+        threading.Thread(target=_tell_as_it_grows, args=(process.stdout.fileno(), documents)).start()
         try:
-            assert process.stdout is not None
-            yield from _as_it_grows(process.stdout)
+            yield from iter(documents.get, None)
         finally:
             process.terminate()
-            said = process.stderr.read().decode(errors="replace") if process.stderr else ""
+        said = process.stderr.read().decode(errors="replace").strip()
     if process.returncode == 1:
-        refusal = said.strip().splitlines()[-1] if said.strip() else "tcpdump ended"
-        raise (PrivilegeError("pcap", refusal) if "permission" in refusal else UsageError(refusal))
+        refusal = said.splitlines()[-1] if said else "tcpdump ended"
+        if "permission" in refusal:
+            raise PrivilegeError("pcap", refusal)
+        raise UsageError(f"{interface}: {refusal.strip('()')}")
 
 
-def _as_it_grows(pipe: IO[bytes]) -> Iterator[dict[str, Any]]:
-    try:
-        with _of_files():
-            captures = _core.Captures([Path(f"/dev/fd/{pipe.fileno()}")])
-    except UsageError:
-        # Nothing came: tcpdump says why.
-        return
-    shown = time.monotonic()
-    while captures.advance(1):
-        if time.monotonic() - shown >= REFRESH_S:
-            shown = time.monotonic()
-            yield json.loads(captures.summary())
-    yield json.loads(captures.summary())
+def _tell_as_it_grows(pipe: int, documents: SimpleQueue[dict[str, Any] | None]) -> None:
+    """Puts what is known into the queue now and then, at last all of it, and None."""
+    # A pipe that ends before its header came is no capture, and tcpdump says why.
+    with suppress(ValueError, OSError):
+        captures = _core.Captures([Path(f"/dev/fd/{pipe}")])
+        told = time.monotonic()
+        while captures.advance(1):
+            if time.monotonic() - told >= REFRESH_S:
+                told = time.monotonic()
+                documents.put(json.loads(captures.summary()))
+        documents.put(json.loads(captures.summary()))
+    documents.put(None)
 
 
 def decode(files: Sequence[Path], number: int) -> dict[str, Any]:
@@ -104,6 +113,15 @@ def one_way(here: Sequence[Path], there: Path) -> dict[str, Any]:
     return summary
 
 
+def read_series(rows: Path) -> dict[str, Any]:
+    """The rows of ``explain`` by column: numpy arrays, NaN where nothing is known, and (codes, words) for words.
+
+    Raises RunFailed if they cannot be read.
+    """
+    with _of_files():
+        return _core.read_table(rows)
+
+
 def write_series(rows: Path, to: Path) -> None:
     """Copy the rows of ``explain`` to a .parquet or .csv file. Raises UsageError for another name or place."""
     import csv
@@ -113,7 +131,7 @@ def write_series(rows: Path, to: Path) -> None:
         if to.suffix == ".parquet":
             shutil.copyfile(rows, to)
         elif to.suffix == ".csv":
-            columns = {name: _texts(values) for name, values in _core.read_table(rows).items()}
+            columns = {name: _texts(values) for name, values in read_series(rows).items()}
             with to.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file)
                 writer.writerow(columns)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mptcplab import _core
 from mptcplab.errors import Unsupported, UsageError, of_core
+from mptcplab.signals import on_signals
 
 KERNEL = "kernel"
 #: How late a signal may be noticed.
@@ -37,7 +37,7 @@ def run(command: Sequence[str], settings: Settings, *, to: str | None = None) ->
     RunFailed if the machine refuses.
     """
     proxy = _started(settings, command=list(command), to=to and _address(to))
-    with _on_signals({signal.SIGINT: lambda: None, signal.SIGTERM: proxy.stop}):
+    with on_signals({signal.SIGINT: lambda: None, signal.SIGTERM: proxy.stop}):
         return _report(proxy)
 
 
@@ -47,7 +47,7 @@ def serve(port: int, settings: Settings, *, ready: Callable[[], None] = lambda: 
     Gives and raises as ``run``.
     """
     proxy = _started(settings, gateway_port=port)
-    with _on_signals({signal.SIGINT: proxy.stop, signal.SIGTERM: proxy.stop}):
+    with on_signals({signal.SIGINT: proxy.stop, signal.SIGTERM: proxy.stop}):
         ready()
         return _report(proxy)
 
@@ -71,16 +71,6 @@ def _report(proxy: Any) -> dict[str, Any]:
             pass
     done: dict[str, Any] = json.loads(report)
     return done
-
-
-@contextmanager
-def _on_signals(actions: dict[signal.Signals, Callable[[], None]]) -> Iterator[None]:
-    before = {number: signal.signal(number, lambda *_, do=do: do()) for number, do in actions.items()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _address(gateway: str) -> str:

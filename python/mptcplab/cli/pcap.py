@@ -85,13 +85,10 @@ def _follow(interface: str, *, as_json: bool) -> None:
 
     document: dict[str, Any] | None = None
     with Live(console=REMARKS, auto_refresh=False, transient=True) as display:
-        try:
-            for document in follow(interface):
-                display.update(overview(document), refresh=True)
-        except KeyboardInterrupt:
-            pass
+        for document in follow(interface):
+            display.update(overview(document), refresh=True)
     if document is None:
-        raise UsageError(f"{interface}: no TCP packet came")
+        return
     if as_json:
         print_json(document)
     else:

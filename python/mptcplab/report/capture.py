@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
-from mptcplab import _core
+from mptcplab.captures import read_series
 from mptcplab.report import capture_tables
 from mptcplab.report.capture_points import Points, points_of, rows_by_connection
 from mptcplab.report.page import Grid, render
@@ -30,8 +30,10 @@ DATA_HEADS = [
     "duplicate",
     "DATA_ACK after",
     "early segments",
+    "waited at most",
+    "held by window",
+    "gaps",
 ]
-DATA_HEADS += ["waited at most", "held by window", "gaps"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,6 @@ class Section:
     events: Grid
     more_events: int
     legend: list[Json]
-    lanes: int
     described: Json | None
     points: Points | None
 
@@ -55,7 +56,7 @@ class Section:
 def capture_page(document: Json, series: Path) -> str:
     """The page of a capture as HTML, from what `mptcplab.captures.explain` gave and the Parquet file that it wrote.
 
-    OSError if the file cannot be read.
+    Raises RunFailed if the file cannot be read.
     """
     connections = sorted(document["connections"], key=capture_tables.importance)
     shown = connections[:MOST_CONNECTIONS]
@@ -85,13 +86,14 @@ def _where(document: Json) -> str:
 
 
 def _sections(connections: Sequence[Json], series: Path) -> list[Section]:
-    charted, packets = [], 0
+    charted: list[Json] = []
+    packets = 0
     for connection in connections:
         packets += _packets(connection)
         if charted and packets > MOST_PACKETS:
             break
         charted.append(connection)
-    rows = rows_by_connection(_core.read_table(series), charted)
+    rows = rows_by_connection(read_series(series), charted)
     points: list[Points | None] = [points_of(of_one) for of_one in rows]
     points += [None] * (len(connections) - len(charted))
     return [_section(connection, its_points) for connection, its_points in zip(connections, points, strict=True)]
@@ -113,7 +115,6 @@ def _section(connection: Json, points: Points | None) -> Section:
         events=_first(events),
         more_events=max(0, len(events.rows) - MOST_ROWS) + connection["events_left_out"],
         legend=connection["subflows"][:MOST_LANES],
-        lanes=min(MOST_LANES, len(connection["subflows"])),
         described=None if points is None else _described(connection, points),
         points=points,
     )
@@ -147,7 +148,7 @@ def _data_row(side: str, data: Json) -> list[str]:
         str(data["order"]["early_segments"]),
         quantity(waits and waits["max_s"], "s"),
         quantity(data["window_limited_s"], "s"),
-        f"{len(gaps)}: {quantity(sum(gaps), 's')}" if gaps else "none",
+        f"{len(gaps)}, {quantity(sum(gaps), 's')}" if gaps else "none",
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mptcplab.metrics.arrays import Numbers
+from mptcplab.metrics.arrays import Integers, Numbers
 from mptcplab.results.entities import Json
 
 #: What is seen of time: captures rarely know better.
@@ -32,10 +32,10 @@ Columns = dict[str, Any]
 class Points:
     """The points of a connection.
 
-    ``series`` says, by sender of the data and by what the points are, how many ``points`` there are and for each of the
-    ``columns`` its ``unit``, its ``width`` in bytes and where it starts in ``text``, which is zlib in base64. A column is
-    the differences from one value to the next in units, modulo 2^(8 width), all low bytes first, all high bytes last;
-    the largest value of its width means that none is known.
+    ``series`` says, by sender of the data and by what the points are, how many ``points`` there are and for each of
+    the ``columns`` its ``unit``, its ``width`` in bytes and its ``start`` in ``text``, which is zlib in base64.
+    A column is the differences from one value to the next in units, modulo 2^(8 width), all low bytes first, all high
+    bytes last; the largest value of its width means that none is known.
     """
 
     series: Json
@@ -47,8 +47,8 @@ class Points:
 def rows_by_connection(series: Mapping[str, Any], connections: Sequence[Json]) -> list[Columns]:
     """For each of these connections the rows of a capture's series that are of its subflows.
 
-    ``subflow`` is then the place in its list of subflows, and ``from`` and ``kind`` are places in SIDES and KINDS, kind -1
-    for packets without payload.
+    ``subflow`` is then the place in its list of subflows; ``from`` and ``kind`` are places in SIDES and KINDS, -1 for
+    packets without payload.
     """
     columns = dict(series)
     columns["from"] = _places(columns["from"], SIDES)
@@ -162,10 +162,10 @@ def _packed(values: Numbers, unit: float, into: bytearray) -> Json:
     return {"start": start, "unit": unit, "width": width}
 
 
-def _places(words: tuple[Numbers, list[str]], known: Sequence[str]) -> Numbers:
+def _places(words: tuple[Integers, list[str]], known: Sequence[str]) -> Integers:
     codes, names = words
     return np.array([known.index(name) if name in known else -1 for name in names])[codes]
 
 
-def _rows(columns: Columns, rows: Numbers) -> Columns:
+def _rows(columns: Columns, rows: Integers) -> Columns:
     return {name: values[rows] for name, values in columns.items()}

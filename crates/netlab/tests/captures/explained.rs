@@ -596,6 +596,38 @@ fn data_without_a_signal_is_a_fallback() {
 }
 
 #[test]
+fn after_a_fallback_the_data_go_on_where_they_were() {
+    let mut talk = Conversation::default();
+    talk.open(client(1, PORT), server(1), capable());
+    talk.send(
+        client(1, PORT),
+        server(1),
+        data(1001, 100, dss(first(0), 1, 100, None)),
+    );
+    let plain = Sent {
+        seq: 2001,
+        ack: 1101,
+        flags: ACK,
+        len: 50,
+        ..Sent::default()
+    };
+    talk.send(server(1), client(1, PORT), plain);
+    let more = Sent {
+        seq: 1101,
+        ack: 2051,
+        flags: ACK,
+        len: 300,
+        ..Sent::default()
+    };
+    assert_eq!(talk.send(client(1, PORT), server(1), more).data, Some(100));
+    let connection = only(&talk);
+    assert_eq!(
+        (connection.data.client.bytes, connection.data.server.bytes),
+        (400, 50)
+    );
+}
+
+#[test]
 fn the_infinite_mapping_is_a_fallback_too() {
     let mut talk = Conversation::default();
     talk.open(client(1, PORT), server(1), capable());

@@ -36,7 +36,13 @@ class ConnectionCharts {
       button.addEventListener("click", () => this[button.dataset.does]());
     }
     COLOUR_SCHEME.addEventListener("change", () => this.draw());
-    new ResizeObserver(() => this.draw()).observe(this.charts[0].frame);
+    this.view = this.#within(askedView(this.section) ?? this.whole);
+    this.draw();
+    new ResizeObserver(() => this.width === this.#width() || this.draw()).observe(this.charts[0].frame);
+  }
+
+  #width() {
+    return this.charts[0].frame.clientWidth;
   }
 
   #add(chart) {
@@ -72,28 +78,34 @@ class ConnectionCharts {
 
   #key(chart, event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const move = (steps) => this.#moveReading(chart, steps * (event.shiftKey ? 10 : 1));
-    const does = {
+    const move = (steps) => this.#readFrom(steps * (event.shiftKey ? 10 : 1));
+    const stay = (change) => {
+      const time = this.reading;
+      change();
+      return time;
+    };
+    const readingAfter = {
       ArrowLeft: () => move(-1),
       ArrowRight: () => move(1),
-      "+": () => this.closer(),
-      "=": () => this.closer(),
-      "-": () => this.farther(),
-      0: () => this.all(),
-      Escape: () => this.read(chart, null),
+      "+": () => stay(() => this.closer()),
+      "=": () => stay(() => this.closer()),
+      "-": () => stay(() => this.farther()),
+      0: () => stay(() => this.all()),
+      Escape: () => null,
     }[event.key];
-    if (!does) return;
+    if (!readingAfter) return;
     event.preventDefault();
-    does();
+    this.read(chart, readingAfter(), chart.kind.height / 2);
   }
 
-  /** Moves the reading by hundredths of the view, and the view when the reading leaves it. */
-  #moveReading(chart, steps) {
+  /** The time some hundredths of the view away from the reading; the view follows a reading that leaves it. */
+  #readFrom(steps) {
     const length = this.view.to - this.view.from;
-    const time = (this.reading ?? this.view.from + length / 2) + steps * KEY_STEP * length;
+    const asked = (this.reading ?? this.view.from + length / 2) + steps * KEY_STEP * length;
+    const time = Math.min(this.whole.to, Math.max(this.whole.from, asked));
     const beyond = Math.min(0, time - this.view.from) + Math.max(0, time - this.view.to);
     if (beyond) this.show({ from: this.view.from + beyond, to: this.view.to + beyond });
-    this.read(chart, time, chart.kind.height / 2);
+    return time;
   }
 
   /** The line of reading on all charts, and what stands there on one of them. */
@@ -105,16 +117,21 @@ class ConnectionCharts {
     }
   }
 
-  /** Shows that stretch of time, as far as the connection has it. */
-  show({ from, to }) {
-    const length = Math.min(Math.max(to - from, LEAST_VIEW_S), this.whole.to - this.whole.from);
-    const first = Math.min(Math.max(from, this.whole.from), this.whole.to - length);
-    this.view = { from: first, to: first + length };
+  /** Shows a stretch of time, as far as the connection has it; the address of the page then leads there. */
+  show(view) {
+    this.view = this.#within(view);
     this.read(null, null);
     this.draw();
-    const isWhole = this.view.from === this.whole.from && length === this.whole.to - this.whole.from;
-    const place = isWhole ? this.section.id : `${this.section.id}@${first}-${first + length}`;
-    history.replaceState(null, "", `#${place}`);
+    const { from, to } = this.view;
+    const isWhole = from <= this.whole.from && to >= this.whole.to;
+    const stretch = [from, to].map((time) => Number(time.toFixed(6))).join("-");
+    history.replaceState(null, "", `#${this.section.id}${isWhole ? "" : `@${stretch}`}`);
+  }
+
+  #within({ from, to }) {
+    const length = Math.min(Math.max(to - from, LEAST_VIEW_S), this.whole.to - this.whole.from);
+    const first = Math.min(Math.max(from, this.whole.from), this.whole.to - length);
+    return { from: first, to: first + length };
   }
 
   /** As `show`, a part or a multiple of what is shown, about the line of reading or the middle. */
@@ -151,6 +168,7 @@ class ConnectionCharts {
 
   draw() {
     this.colours = pageColours();
+    this.width = this.#width();
     const length = this.view.to - this.view.from;
     this.bar.querySelector("output").textContent = `${instant(this.view.from, length)} to ${instant(this.view.to, length)}`;
     this.charts.forEach((chart) => chart.draw(this.view, this.colours));
@@ -159,34 +177,37 @@ class ConnectionCharts {
 
 /** The view that the address of the page asks of a section: `#connection-0@4.5-10.5`. */
 function askedView(section) {
-  const [, from, to] = location.hash.match(new RegExp(`^#${section.id}@([\\d.e+-]+?)-([\\d.e+]+)$`)) ?? [];
-  return from === undefined ? null : { from: Number(from), to: Number(to) };
+  const [, from, to] = location.hash.match(new RegExp(`^#${section.id}@([\\d.]+)-([\\d.]+)$`)) ?? [];
+  return Number(from) < Number(to) ? { from: Number(from), to: Number(to) } : null;
 }
 
-/** Points are unpacked when their charts are about to be seen. */
-function beginWhenNear(section) {
+async function begin(section) {
   const area = section.querySelector(".charts");
-  area.hidden = false;
+  try {
+    await new ConnectionCharts(section).begin();
+  } catch (error) {
+    area.textContent = `The charts cannot be drawn: ${error.message}. They need a browser of 2023 or later.`;
+  }
+}
+
+/** Draws the charts of the first connection and of the one that the address asks for; the others when they are near. */
+async function beginAll(sections) {
+  sections.forEach((section) => (section.querySelector(".charts").hidden = false));
   const observer = new IntersectionObserver(
-    async ([{ isIntersecting }]) => {
-      if (!isIntersecting) return;
-      observer.disconnect();
-      const charts = new ConnectionCharts(section);
-      try {
-        await charts.begin();
-      } catch (error) {
-        area.textContent = `The charts cannot be drawn: ${error.message}. They need a browser of 2023 or later.`;
-        return;
+    (entries) => {
+      for (const { target } of entries.filter(({ isIntersecting }) => isIntersecting)) {
+        observer.unobserve(target);
+        begin(target);
       }
-      const asked = askedView(section);
-      if (asked) charts.show(asked);
     },
     { rootMargin: "400px" },
   );
-  observer.observe(area);
+  const asked = sections.find(({ id }) => location.hash.split("@")[0] === `#${id}`);
+  const atOnce = new Set([sections[0], asked].filter(Boolean));
+  sections.filter((section) => !atOnce.has(section)).forEach((section) => observer.observe(section));
+  await Promise.all([...atOnce].map(begin));
+  // Charts above it have moved it.
+  asked?.scrollIntoView();
 }
 
-for (const section of document.querySelectorAll("section.connection")) {
-  if (section.querySelector(".charts")) beginWhenNear(section);
-  if (location.hash.startsWith(`#${section.id}@`)) section.scrollIntoView();
-}
+beginAll([...document.querySelectorAll("section.connection")].filter((section) => section.querySelector(".charts")));

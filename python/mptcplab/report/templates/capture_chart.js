@@ -92,7 +92,7 @@ class Envelope {
     for (const y of [this.low, this.high, this.last]) this.path.lineTo(this.x, y);
   }
 
-  stroke(context, colour, width = 1.3) {
+  stroke(context, colour, width) {
     this.#flush();
     context.strokeStyle = colour;
     context.lineWidth = width;
@@ -164,6 +164,7 @@ class Chart {
     const perUnit = (bottom - top) / (high - low);
     return {
       left, right, top, bottom,
+      length: view.to - view.from,
       x: (time) => left + (time - view.from) * perSecond,
       y: (value) => bottom - (value - low) * perUnit,
       time: (x) => view.from + (Math.min(right, Math.max(left, x)) - left) / perSecond,

@@ -8,6 +8,8 @@ const NEAR = 12;
 const JOINED_WITHIN_S = 0.5;
 /** How far back the last value of each subflow is looked for, in points. */
 const FAR_BACK = 20000;
+/** How many subflows a reading tells. */
+const MOST_TOLD = 12;
 
 const exactly = (bytes) => Math.round(bytes).toLocaleString("en").replaceAll(",", "\u202f");
 
@@ -121,7 +123,7 @@ class Sequence {
       const distance = Math.hypot(scale.x(time_s[i]) - scale.x(time), y - Math.min(low, Math.max(high, y)));
       if (distance < least) [nearest, least] = [i, distance];
     }
-    if (nearest < 0) return [{ text: `data ${quantity(scale.value(y), "B")}` }];
+    if (nearest < 0) return [{ text: `${instant(time, scale.length)}, data ${quantity(scale.value(y), "B")}` }];
     const first = data[nearest];
     return [
       { text: `packet ${packet[nearest]}, ${time_s[nearest].toFixed(6)} s` },
@@ -220,13 +222,12 @@ class Goodput {
     const { width, first, rates, totals } = this.bins;
     const bin = Math.floor(time / width) - first;
     if (!(totals[bin] >= 0)) return [];
-    const parts = this.subflows.map((subflow, n) => {
-      return { rate: rates[bin * this.subflows.length + n], line: { subflow: n, name: subflow.name } };
-    });
+    const parts = this.subflows.map(({ name }, n) => ({ rate: rates[bin * this.subflows.length + n], name, n }));
     const told = parts.filter(({ rate }) => rate > 0).sort((one, other) => other.rate - one.rate);
+    const start = instant((first + bin) * width, 100 * width);
     return [
-      { text: `${quantity(totals[bin], "bit/s")} in ${quantity(width, "s")} from ${instant((first + bin) * width, width)}` },
-      ...told.slice(0, 10).map(({ rate, line }) => ({ text: `${line.name}: ${quantity(rate, "bit/s")}`, subflow: line.subflow })),
+      { text: `${quantity(totals[bin], "bit/s")} in ${quantity(width, "s")} from ${start}` },
+      ...told.slice(0, MOST_TOLD).map(({ rate, name, n }) => ({ text: `${name}: ${quantity(rate, "bit/s")}`, subflow: n })),
     ];
   }
 
@@ -237,10 +238,10 @@ class Goodput {
   }
 }
 
-/** Values over time, a line for each subflow; `values` is the name of their column. */
+/** Values over time, a line for each subflow, broken where points are farther apart; `values` is the name of their column. */
 class SubflowLines {
-  constructor(points, values, subflows, joinedWithin) {
-    Object.assign(this, { points, values: points[values], subflows, joinedWithin });
+  constructor(points, values, subflows, { joinedWithin, width }) {
+    Object.assign(this, { points, values: points[values], subflows, joinedWithin, width });
   }
 
   most(view) {
@@ -254,22 +255,25 @@ class SubflowLines {
     for (let i = from; i < to; i++) lines[subflow[i]].add(time_s[i], scale.x(time_s[i]), scale.y(this.values[i]));
     lines.forEach((line, n) => {
       context.globalAlpha = opacityOf(n);
-      line.stroke(context, colourOf(colours, n));
+      line.stroke(context, colourOf(colours, n), this.width);
     });
     context.globalAlpha = 1;
   }
 
-  /** The last value of each subflow at a time, if it was a moment ago. */
+  /** The last value of each subflow at a time, and how old it is if that matters. */
   readings(time, unit) {
     const { time_s, subflow } = this.points;
     const found = new Map();
     const last = firstFrom(time_s, time) - 1;
     for (let i = last; i >= Math.max(0, last - FAR_BACK) && found.size < this.subflows.length; i--) {
-      if (time_s[i] < time - this.joinedWithin) break;
-      if (!found.has(subflow[i])) found.set(subflow[i], this.values[i]);
+      if (!found.has(subflow[i])) found.set(subflow[i], i);
     }
-    const told = [...found].sort(([one], [other]) => one - other).slice(0, 12);
-    return told.map(([n, value]) => ({ text: `${this.subflows[n].name}: ${quantity(value, unit)}`, subflow: n }));
+    const told = [...found].sort(([one], [other]) => one - other).slice(0, MOST_TOLD);
+    return told.map(([n, i]) => {
+      const age = time - time_s[i];
+      const ago = age > JOINED_WITHIN_S ? `, ${quantity(age, "s")} ago` : "";
+      return { text: `${this.subflows[n].name}: ${quantity(this.values[i], unit)}${ago}`, subflow: n };
+    });
   }
 }
 
@@ -302,7 +306,7 @@ class RoundTrips {
   unit = "s";
 
   constructor({ round_trips, data_round_trips }, subflows) {
-    this.lines = new SubflowLines(round_trips, "rtt_s", subflows, JOINED_WITHIN_S);
+    this.lines = new SubflowLines(round_trips, "rtt_s", subflows, { joinedWithin: JOINED_WITHIN_S, width: 1.3 });
     this.data = data_round_trips;
   }
 
@@ -316,10 +320,10 @@ class RoundTrips {
     this.lines.draw(context, scale, view, colours);
   }
 
-  readings(time) {
+  readings(time, _, scale) {
     const data = valueAt(this.data, this.data.data_rtt_s, time);
     return [
-      { text: instant(time, 1) },
+      { text: instant(time, scale.length) },
       ...this.lines.readings(time, "s"),
       ...(data === undefined ? [] : [{ text: `DATA_ACK: ${quantity(data, "s")}` }]),
     ];
@@ -337,7 +341,8 @@ class Unacknowledged {
   unit = "B";
 
   constructor({ segments, acknowledged, windows }, subflows) {
-    this.lines = new SubflowLines(segments, "unacknowledged_bytes", subflows, Infinity);
+    // Points, not lines: between segments acknowledgments take away what is not told.
+    this.lines = new SubflowLines(segments, "unacknowledged_bytes", subflows, { joinedWithin: 0, width: 2.2 });
     this.data = dataUnderWay(segments, acknowledged);
     this.windows = windows;
   }
@@ -347,7 +352,8 @@ class Unacknowledged {
     const most = Math.max(this.lines.most(view), mostIn(this.data, this.data.bytes, view));
     const window = mostIn(this.windows, this.windows.window_bytes, view);
     this.isWindowAbove = window > 3 * most;
-    return [0, 1.08 * (this.isWindowAbove ? most : Math.max(most, window)) || 1];
+    // Room for the words about the window.
+    return [0, (this.isWindowAbove ? 1.25 * most : 1.05 * Math.max(most, window)) || 1];
   }
 
   draw(context, scale, view, colours) {
@@ -363,11 +369,11 @@ class Unacknowledged {
     context.fillText(`the window, up to ${quantity(window, "B")}, is above`, scale.right - 6, scale.top + 2);
   }
 
-  readings(time) {
+  readings(time, _, scale) {
     const totals = { "data under way": [this.data, "bytes"], "receive window": [this.windows, "window_bytes"] };
     const known = Object.entries(totals).map(([name, [points, values]]) => [name, valueAt(points, points[values], time)]);
     return [
-      { text: instant(time, 1) },
+      { text: instant(time, scale.length) },
       ...this.lines.readings(time, "B"),
       ...known.filter(([, value]) => value !== undefined).map(([name, value]) => ({ text: `${name}: ${quantity(value, "B")}` })),
     ];
@@ -446,7 +452,7 @@ class Timeline {
       return { text: `packet ${event.packet}, ${event.from}: ${event.name}, ${event.text}${again}` };
     });
     const subflow = this.subflows[lane];
-    return subflow ? [{ text: `${instant(time, 1)}, ${subflow.name}: ${subflow.ends}`, subflow: lane }, ...told] : [];
+    return subflow ? [{ text: `${instant(time, scale.length)}, ${subflow.name}: ${subflow.ends}`, subflow: lane }, ...told] : [];
   }
 
   words(view) {

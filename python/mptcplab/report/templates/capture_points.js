@@ -3,8 +3,11 @@
 /** By sender and name of the series: its columns, typed arrays of one length. Unknown values are NaN. */
 async function unpackPoints(series, text) {
   const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const stream = new DecompressionStream("deflate");
+  const writer = stream.writable.getWriter();
+  const unpacked = new Response(stream.readable).arrayBuffer();
+  const [buffer] = await Promise.all([unpacked, writer.write(packed), writer.close()]);
+  const bytes = new Uint8Array(buffer);
   const mapValues = (object, of) => Object.fromEntries(Object.entries(object).map(([key, value]) => [key, of(value)]));
   return mapValues(series, (ofSender) =>
     mapValues(ofSender, ({ points, columns }) => {

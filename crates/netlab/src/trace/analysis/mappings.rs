@@ -51,6 +51,14 @@ impl Mappings {
         self.infinite.get_or_insert((start, data));
     }
 
+    /// What follows the last mapping follows its data.
+    pub(super) fn go_on_after_last(&mut self) {
+        if let Some(last) = self.mappings.back() {
+            self.infinite
+                .get_or_insert((last.end, last.data + (last.end - last.start)));
+        }
+    }
+
     pub(super) fn are_infinite(&self) -> bool {
         self.infinite.is_some()
     }
@@ -73,9 +81,9 @@ impl Mappings {
         }
     }
 
-    /// Forgets those of bytes before `offset`.
+    /// Forgets those of bytes before `offset`, but for the last of all.
     pub(super) fn forget_before(&mut self, offset: u64) {
-        while self.mappings.front().is_some_and(|one| one.end <= offset) {
+        while self.mappings.len() > 1 && self.mappings[0].end <= offset {
             self.mappings.pop_front();
         }
     }

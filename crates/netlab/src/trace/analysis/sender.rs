@@ -323,6 +323,11 @@ impl Sender {
         self.mappings.go_on_without(offset, data);
     }
 
+    /// All that follows the last mapping needs none.
+    pub(super) fn go_on_after_last_mapping(&mut self) {
+        self.mappings.go_on_after_last();
+    }
+
     pub(super) fn needs_no_mappings(&self) -> bool {
         self.mappings.are_infinite()
     }

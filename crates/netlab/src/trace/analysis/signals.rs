@@ -186,7 +186,13 @@ impl Analysis {
         let subflow = &mut self.subflows[index];
         let from = subflow.side_of(packet.source);
         let sender = &mut subflow.ends[from as usize];
-        if sender.needs_no_mappings() || sender.was_mapped() {
+        if sender.needs_no_mappings() {
+            return;
+        }
+        if sender.was_mapped() {
+            if self.connections[subflow.connection].fallback.is_some() {
+                sender.go_on_after_last_mapping();
+            }
             return;
         }
         match subflow.role {
