@@ -74,7 +74,10 @@ class Subflow:
 
 def subflows_of(run: RunData, flow: str) -> list[Subflow]:
     """The subflows of a flow in the order in which they were opened; none where the back-end reports none."""
-    return [Subflow.of(flow, reported) for reported in run.flow_results[flow].get("subflows") or []]
+    if flow not in run.read_subflows:
+        reported = run.flow_results[flow].get("subflows") or []
+        run.read_subflows[flow] = [Subflow.of(flow, one) for one in reported]
+    return run.read_subflows[flow]
 
 
 def subflow_at(path: str, known: dict[str, Entity], udp: Iterable[str] = ()) -> Entity | None:
