@@ -37,6 +37,7 @@ else
 	@echo 'as root, make demo also runs figure 5 on this kernel' >&2
 endif
 
+# Cargo is always asked for the whole workspace: with the features of one package alone all would be compiled once more.
 check: build  ## format, lints and the fast tests
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
@@ -47,22 +48,22 @@ check: build  ## format, lints and the fast tests
 	$(BIN)/pytest -n logical -m 'not slow and not kernel and not soak'
 
 test: check vectors kernel-test  ## everything but the soak: what CI runs
-	PROPTEST_CASES=10000 cargo test --quiet --package mptcp --test connection random_worlds
-	PROPTEST_CASES=10000 cargo test --quiet --package netlab --test sim random_faults
-	cargo run --quiet --package mptcp --example metered
+	PROPTEST_CASES=10000 cargo test --quiet --workspace --test connection random_worlds
+	PROPTEST_CASES=10000 cargo test --quiet --workspace --test sim random_faults
+	cargo run --quiet --example metered
 	$(BIN)/pytest -n logical -m 'slow and not kernel and not soak'
 
 vectors: build  ## the test vectors, those of the file MPTCPLAB_VECTORS or of tests/vectors.json
 	@$(BIN)/python tests/vectors.py
 
-# They run in real time: what a busy machine spoils gets a second try.
+# They run in real time and wait most of it, so several run at once: what a busy machine spoils gets a second try.
 kernel-test: build  ## the tests on this machine's kernel, which need root
 ifeq ($(shell id -u),0)
-	cargo test --quiet --package live -- --ignored --test-threads 1 || \
-		cargo test --quiet --package live -- --ignored --test-threads 1
-	cargo test --quiet --package mptcp --test kernel -- --ignored --test-threads 1 || \
-		cargo test --quiet --package mptcp --test kernel -- --ignored --test-threads 1
-	$(BIN)/pytest -m 'kernel and not soak' || $(BIN)/pytest -m 'kernel and not soak' --last-failed
+	cargo test --quiet --workspace -- --ignored --test-threads 1 || \
+		cargo test --quiet --workspace -- --ignored --test-threads 1
+	$(BIN)/pytest -n 4 --dist loadfile -m 'kernel and not alone and not soak' || \
+		$(BIN)/pytest -m 'kernel and not alone and not soak' --last-failed
+	$(BIN)/pytest -m 'kernel and alone and not soak' || $(BIN)/pytest -m 'kernel and alone and not soak' --last-failed
 else
 	@echo 'not root: the tests on the kernel are left out' >&2
 endif

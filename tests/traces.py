@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -41,14 +42,20 @@ class Traces:
 
     @classmethod
     def now(cls) -> Traces:
-        ours = set(_descendants(os.getpid()))
+        descendants = set(_descendants(os.getpid()))
+        ours = {*descendants, os.getpid()}
+
+        def is_ours(name: str) -> bool:
+            """Whether its first number is not that of another process, which goes on."""
+            maker = re.search(r"\d+", Path(name).name)
+            return maker is None or int(maker[0]) in ours or not Path(f"/proc/{maker[0]}").exists()
+
         return cls(
-            processes=frozenset(filter(None, map(_description, ours))),
-            namespaces=frozenset(found for pid in {*ours, os.getpid()} for found in _namespaces(pid)),
+            processes=frozenset(filter(None, map(_description, descendants))),
+            namespaces=frozenset(found for pid in ours for found in _namespaces(pid)),
             interfaces=frozenset(name for _, name in socket.if_nameindex()),
-            mounts=frozenset(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
-            - {USUAL_MOUNT},
-            named_namespaces=frozenset(map(str, NAMED_NAMESPACES.glob("*"))),
+            mounts=frozenset(filter(is_ours, _mounts())) - {USUAL_MOUNT},
+            named_namespaces=frozenset(filter(is_ours, map(str, NAMED_NAMESPACES.glob("*")))),
             cgroups=frozenset(directory for directory, _, _ in os.walk(CGROUPS) if "mptcplab" in directory),
             congestion_controls=frozenset(_controls_of_nobody()),
         )
@@ -106,6 +113,11 @@ def _children() -> dict[int, list[int]]:
         if after_name:
             found.setdefault(int(after_name[1]), []).append(int(status.parent.name))
     return found
+
+
+def _mounts() -> Iterator[str]:
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        yield line.split()[4]
 
 
 def _controls_of_nobody() -> Iterator[str]:

@@ -21,8 +21,8 @@ Inputs = dict[str, Any]
 Outputs = dict[str, Any]
 
 ROOT = Path(__file__).parent.parent
-CRATES = ("mptcp", "netlab")
-"""Those that run vectors of their own: of the engine, and of the simulator."""
+CRATES = 2
+"""How many run vectors of their own: the engine and the simulator."""
 SUMMARY = re.compile(r"vectors: (\d+) passed, (\d+) failed, (\d+) pending")
 
 
@@ -113,24 +113,26 @@ def run_metrics(file: Path) -> tuple[int, int]:
     return len(vectors) - len(failed), len(failed)
 
 
-def run_crate(crate: str, file: Path) -> tuple[int, int, int]:
-    """Runs the vectors of a crate: how many passed, how many failed, how many are pending."""
+def run_crates(file: Path) -> list[tuple[int, ...]]:
+    """Runs the vectors of the crates: of each how many passed, how many failed, how many are pending."""
     environment = {**os.environ, "MPTCPLAB_VECTORS": str(file)}
-    command = ["cargo", "test", "--quiet", "--package", crate, "--test", "vectors"]
+    # Of the whole workspace, which is built already.
+    command = ["cargo", "test", "--quiet", "--workspace", "--no-fail-fast", "--test", "vectors"]
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
-    *lines, last = done.stdout.splitlines() or [""]
-    summary = SUMMARY.fullmatch(last)
-    if summary is None:
-        sys.exit(f"{' '.join(command)} ended with status {done.returncode} and without a summary")
-    for line in lines:
-        print(line)
-    passed, failed, pending = map(int, summary.groups())
-    return passed, failed, pending
+    counts = []
+    for line in filter(None, done.stdout.splitlines()):
+        if summary := SUMMARY.fullmatch(line):
+            counts.append(tuple(map(int, summary.groups())))
+        else:
+            print(line)
+    if len(counts) != CRATES:
+        sys.exit(f"{' '.join(command)} ended with status {done.returncode} and {len(counts)} summaries, not {CRATES}")
+    return counts
 
 
 def main() -> int:
     file = Path(os.environ.get("MPTCPLAB_VECTORS", ROOT / "tests" / "vectors.json")).resolve()
-    counts = [run_crate(crate, file) for crate in CRATES] + [(*run_metrics(file), 0)]
+    counts = [*run_crates(file), (*run_metrics(file), 0)]
     passed, failed, pending = map(sum, zip(*counts, strict=True))
     print(f"vectors: {passed} passed, {failed} failed, {pending} pending")
     return 1 if failed else 0

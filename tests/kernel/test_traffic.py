@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from measured import TWO_LINKS, Measured, measured
+from measured import MOST_OF_RATE, TWO_LINKS, Measured, measured
 
 pytestmark = pytest.mark.kernel
 
@@ -134,7 +134,7 @@ duration: 3s
         assert found.flow(flow)["bytes"] > 50_000, flow
     directions = [(link, way) for link in ("tablet", "phone", "laptop") for way in ("forward", "backward")]
     carried = sum(found.link(*direction)["wire_bytes"] for direction in directions)
-    assert carried * 8 <= 6e6 * 3 + 8 * 2000
+    assert carried * 8 <= MOST_OF_RATE * 6e6 * 3
 
 
 def test_a_switch_and_a_router_between_hosts(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@
 //! }
 //!
 //! fn host(local: IpAddr, remote: IpAddr, seed: u64) -> Endpoint {
-//!     let network = NetworkView { pairs: vec![AddressPair { local, remote }], ..Default::default() };
+//!     let network = NetworkView { pairs: [AddressPair { local, remote }].into(), ..Default::default() };
 //!     Endpoint::new(network, Box::new(Xoshiro256PlusPlus::seed_from_u64(seed)))
 //! }
 //!

@@ -25,7 +25,7 @@ pub fn network_views(lookup: &Lookup<'_>) -> Vec<NetworkView> {
     hosts
         .zip(views)
         .map(|(host, (pairs, down))| NetworkView {
-            pairs,
+            pairs: pairs.into(),
             down,
             backup: BTreeSet::new(),
             change_delay: host.behaviour().path_manager_delay_ns,

@@ -213,7 +213,7 @@ impl Connections {
         let connection = Connection {
             role: flow.role,
             initial,
-            pairs: flow.pairs_like(initial.local.ip()),
+            pairs: flow.pairs_like(initial.local.ip()).into(),
             down: down.clone(),
             backup: self.backup.clone(),
         };

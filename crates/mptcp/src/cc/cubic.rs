@@ -109,7 +109,7 @@ impl Cubic {
     ) {
         let left = self.slow_start(context, acked);
         if left > 0.0 {
-            let counted = self.parameters.counted_bytes(left, context);
+            let counted = self.parameters.growth().counted_bytes(left, context);
             let increase = self.increase_bytes(context, counted);
             context.grow(couple(context, increase, counted));
         }

@@ -1,5 +1,7 @@
 //! Parameters of all congestion controls, their names and defaults in one place.
 
+use super::Context;
+
 /// What a description can set. A control reads what concerns it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
@@ -60,6 +62,34 @@ impl Default for Parameters {
             oot: Oot {
                 subflow_order: SubflowOrder::NewestFirst,
             },
+        }
+    }
+}
+
+impl Parameters {
+    pub(super) fn growth(&self) -> Growth {
+        Growth {
+            ack_counting: self.ack_counting,
+            ssthresh_floor_packets: self.ssthresh_floor_packets,
+            slow_start_limit_packets: self.slow_start_limit_packets,
+        }
+    }
+}
+
+/// Those that all controls of windows have in common.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Growth {
+    ack_counting: AckCounting,
+    pub(super) ssthresh_floor_packets: Option<f64>,
+    pub(super) slow_start_limit_packets: f64,
+}
+
+impl Growth {
+    /// What congestion avoidance counts of `bytes` that one acknowledgment brought.
+    pub(super) fn counted_bytes(&self, bytes: f64, context: &Context<'_>) -> f64 {
+        match self.ack_counting {
+            AckCounting::Packets => bytes,
+            AckCounting::Acks => f64::from(context.this().mss_bytes),
         }
     }
 }

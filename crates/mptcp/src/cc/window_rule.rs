@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::parameters::{AckCounting, Parameters};
+use super::parameters::{Growth, Parameters};
 use super::paths::{Path, Paths};
 use super::{Acked, Congestion, CongestionControl, Context, reno, slow_start};
 
@@ -44,7 +44,7 @@ pub(super) trait WindowRule: Debug + Send {
 #[derive(Debug)]
 pub(super) struct WindowBased<R> {
     rule: R,
-    parameters: Parameters,
+    growth: Growth,
     paths: Paths,
 }
 
@@ -52,13 +52,13 @@ impl<R: WindowRule> WindowBased<R> {
     pub fn new(rule: R, parameters: &Parameters) -> Self {
         Self {
             rule,
-            parameters: *parameters,
+            growth: parameters.growth(),
             paths: Paths::default(),
         }
     }
 
     fn avoid_congestion(&mut self, context: &mut Context<'_>, bytes: f64) {
-        let counted = self.parameters.counted_bytes(bytes, context);
+        let counted = self.growth.counted_bytes(bytes, context);
         let (paths, this) = self.paths.of(context);
         let increase = self.rule.increase_bytes(paths, this, counted);
         context.grow(increase);
@@ -79,7 +79,7 @@ impl<R: WindowRule> CongestionControl for WindowBased<R> {
         if !acked.is_window_limited {
             return;
         }
-        let limit = self.parameters.slow_start_limit_packets;
+        let limit = self.growth.slow_start_limit_packets;
         let left = slow_start::grow(context, f64::from(acked.bytes), limit);
         if left > 0.0 {
             self.avoid_congestion(context, left);
@@ -93,7 +93,7 @@ impl<R: WindowRule> CongestionControl for WindowBased<R> {
         let ssthresh = self.rule.after_loss(paths, this) * f64::from(context.this().mss_bytes);
         context.set_ssthresh(
             ssthresh,
-            self.parameters.ssthresh_floor_packets.unwrap_or(floor),
+            self.growth.ssthresh_floor_packets.unwrap_or(floor),
         );
         if congestion == Congestion::Timeout {
             context.collapse();
@@ -102,15 +102,5 @@ impl<R: WindowRule> CongestionControl for WindowBased<R> {
 
     fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
         self.rule.state(which)
-    }
-}
-
-impl Parameters {
-    /// What congestion avoidance counts of `bytes` that one acknowledgment brought.
-    pub(super) fn counted_bytes(&self, bytes: f64, context: &Context<'_>) -> f64 {
-        match self.ack_counting {
-            AckCounting::Packets => bytes,
-            AckCounting::Acks => f64::from(context.this().mss_bytes),
-        }
     }
 }

@@ -115,7 +115,7 @@ impl Wvegas {
 
     fn reno(&self, context: &mut Context<'_>, acked: &Acked) {
         let left = self.slow_start(context, acked);
-        let bytes = self.parameters.counted_bytes(left, context);
+        let bytes = self.parameters.growth().counted_bytes(left, context);
         if left > 0.0 {
             context.grow(reno::increase(context.this().cwnd_packets()) * bytes);
         }

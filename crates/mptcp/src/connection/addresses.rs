@@ -263,7 +263,7 @@ impl Connection {
             .keys()
             .map(|keys| keys.peer_address_hmac(id, address, port));
         if expected != Some(hmac) {
-            self.counters.refused_announcements += 1;
+            self.counters.get_or_insert_default().refused_announcements += 1;
             return;
         }
         self.note_fully_established(now);

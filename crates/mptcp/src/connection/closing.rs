@@ -130,7 +130,9 @@ impl Connection {
         let path = self.paths.remove(which);
         self.is_schedulable = true;
         self.congestion_control.subflow_removed(which);
-        self.counters.add_closed(path.subflow.counters());
+        self.counters
+            .get_or_insert_default()
+            .add_closed(path.subflow.counters());
         if path.may_have_lost_acked {
             let (acked, assigned) = (self.send.acked(), self.send.assigned());
             self.reinjections.push(acked, assigned - acked);

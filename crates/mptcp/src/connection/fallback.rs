@@ -147,7 +147,7 @@ impl Connection {
             self.paths[which].reset(ResetReason::MIDDLEBOX);
             return false;
         };
-        self.counters.failed_checksums += 1;
+        self.counters.get_or_insert_default().failed_checksums += 1;
         self.paths[which].signals.failed_from = self.session.remote_data_seq(offset);
         if !self.may_fall_back(which) || offset != self.receive.next() {
             self.paths[which].reset(ResetReason::MIDDLEBOX);

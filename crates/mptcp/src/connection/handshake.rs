@@ -143,7 +143,7 @@ impl Connection {
                 return;
             }
         }
-        self.counters.refused_joins += 1;
+        self.counters.get_or_insert_default().refused_joins += 1;
         path.reset(ResetReason::MPTCP_ERROR);
     }
 
@@ -159,7 +159,7 @@ impl Connection {
                 self.finish_join(now, which);
             }
             _ => {
-                self.counters.refused_joins += 1;
+                self.counters.get_or_insert_default().refused_joins += 1;
                 self.paths[which].reset(ResetReason::MPTCP_ERROR);
             }
         }

@@ -128,7 +128,7 @@ impl Connection {
             self.session.fins.local_to_send().is_some() || self.session.fins.is_local_acked();
         let sent = self.send.assigned() + u64::from(has_fin);
         if offset > sent {
-            self.counters.unbelievable_acks += 1;
+            self.counters.get_or_insert_default().unbelievable_acks += 1;
             return;
         }
         self.send_edge = self.send_edge.max(offset + u64::from(window_bytes));
@@ -300,8 +300,11 @@ impl Connection {
     fn insert(&mut self, mapped: Mapped) {
         let end = mapped.offset + u64::from(mapped.payload.len());
         let inserted = self.receive.insert(mapped.offset, mapped.payload);
-        self.counters.duplicate_bytes += inserted.duplicate_bytes;
-        self.counters.refused_bytes += inserted.refused_bytes;
+        if inserted.duplicate_bytes + inserted.refused_bytes > 0 {
+            let counters = self.counters.get_or_insert_default();
+            counters.duplicate_bytes += inserted.duplicate_bytes;
+            counters.refused_bytes += inserted.refused_bytes;
+        }
         if mapped.ends_stream {
             self.session.fins.end_remote(end);
         }

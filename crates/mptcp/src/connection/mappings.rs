@@ -46,6 +46,13 @@ pub(super) struct Mappings {
     position: u64,
     /// By `position`, without overlaps.
     waiting: VecDeque<ReceivedMapping>,
+    /// Bytes that could not be placed at once, if there ever were any.
+    kept: Option<Box<Kept>>,
+}
+
+/// Bytes that arrived and wait for something.
+#[derive(Debug, Default)]
+struct Kept {
     /// Bytes of the first mapping that wait for the rest, as its checksum is over all of it.
     held: Payload,
     /// Bytes from `position` on that wait for a mapping.
@@ -82,15 +89,13 @@ impl Mappings {
         Self {
             position: 1,
             waiting: VecDeque::new(),
-            held: Payload::EMPTY,
-            unmapped: Payload::EMPTY,
-            unmapped_segments: 0,
+            kept: None,
         }
     }
 
     /// Bytes that wait for a mapping.
     pub(super) fn unmapped_bytes(&self) -> u32 {
-        self.unmapped.len()
+        self.kept.as_ref().map_or(0, |kept| kept.unmapped.len())
     }
 
     /// The position with that relative number, which wraps, near the next byte; nothing if it lies before the first.
@@ -143,8 +148,8 @@ impl Mappings {
     /// placed; to be called until `payload` is empty. A mapping may come after its bytes, as long as no later one does (section
     /// 3.3.1).
     pub(super) fn place(&mut self, payload: &mut Payload) -> Result<Option<Mapped>, MappingError> {
-        if !self.unmapped.is_empty() {
-            let next = std::mem::replace(payload, std::mem::take(&mut self.unmapped));
+        if let Some(kept) = self.kept.as_mut().filter(|it| !it.unmapped.is_empty()) {
+            let next = std::mem::replace(payload, std::mem::take(&mut kept.unmapped));
             payload.append(next);
         }
         if payload.is_empty() {
@@ -163,9 +168,10 @@ impl Mappings {
     }
 
     fn keep_unmapped(&mut self, payload: Payload) -> Result<Option<Mapped>, MappingError> {
-        self.unmapped = payload;
-        self.unmapped_segments += 1;
-        match self.unmapped_segments > MAX_WAITING {
+        let kept = self.kept.get_or_insert_default();
+        kept.unmapped = payload;
+        kept.unmapped_segments += 1;
+        match kept.unmapped_segments > MAX_WAITING {
             true => Err(MappingError::Missing),
             false => Ok(None),
         }
@@ -178,7 +184,9 @@ impl Mappings {
             false => u64::from(payload.len()).min(mapping.end() - self.position) as u32,
         };
         if len == payload.len() {
-            self.unmapped_segments = 0;
+            if let Some(kept) = &mut self.kept {
+                kept.unmapped_segments = 0;
+            }
             return std::mem::take(payload);
         }
         let part = payload.slice(0..len);
@@ -188,7 +196,8 @@ impl Mappings {
 
     /// Takes out the bytes that wait for the rest of their mapping.
     pub(super) fn take_held(&mut self) -> Payload {
-        std::mem::take(&mut self.held)
+        let kept = self.kept.as_mut();
+        kept.map_or(Payload::EMPTY, |kept| std::mem::take(&mut kept.held))
     }
 
     fn forget_past(&mut self) {
@@ -215,11 +224,12 @@ impl Mappings {
                 ends_stream: false,
             }));
         };
-        self.held.append(payload);
-        if self.held.len() < mapping.len {
+        let held = &mut self.kept.get_or_insert_default().held;
+        held.append(payload);
+        if held.len() < mapping.len {
             return Ok(None);
         }
-        let payload = std::mem::take(&mut self.held);
+        let payload = std::mem::take(held);
         let offset = mapping.offset;
         if checksum.is_right(&payload) {
             Ok(Some(Mapped {

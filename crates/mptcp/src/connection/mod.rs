@@ -112,7 +112,8 @@ pub struct Connection {
     announcements: Announcements,
     join_requests: VecDeque<JoinRequest>,
     events: VecDeque<Event>,
-    counters: Counters,
+    /// Nothing of it happens on most connections.
+    counters: Option<Box<Counters>>,
     /// The application has written its last byte.
     is_ending: bool,
     has_told_finish: bool,
@@ -199,7 +200,7 @@ impl Connection {
             join_requests: VecDeque::new(),
             // Nearly always there is one at a time.
             events: VecDeque::with_capacity(1),
-            counters: Counters::default(),
+            counters: None,
             is_ending: false,
             has_told_finish: false,
             established_at: None,

@@ -1,5 +1,5 @@
-//! The subflows of a connection, and what it asks of all of them at every turn, noted so that it looks only at those that have
-//! changed.
+//! The subflows of a connection, with what it asks of all of them at every turn. What takes a while to work out is noted, so
+//! that it looks only at those that have changed.
 
 use std::ops::{Deref, Index, IndexMut};
 
@@ -16,61 +16,31 @@ pub(super) struct Paths {
     paths: Vec<Path>,
     windows: Vec<Window>,
     notes: Vec<Note>,
+    /// One for each path once the scheduler has been asked; who only receives has none.
     views: Vec<SubflowView>,
-    /// Whether a note is stale.
+    /// Whether a deadline is not noted.
     has_changed: bool,
 }
 
 /// What a path says as long as nobody changes it.
 #[derive(Clone, Copy, Debug)]
 struct Note {
-    is_stale: bool,
-    /// The same of its view.
+    /// When something is due, or [`NEVER`], if it was asked since the last change.
+    deadline: Option<Nanos>,
+    /// Its view is that of before the last change.
     is_view_stale: bool,
-    /// When something is due; [`NEVER`] if nothing is.
-    deadline: Nanos,
-    /// See [`Subflow::rests_with`](crate::subflow::Subflow::rests_with).
-    rests_with: Option<u64>,
-    receive_rtt: Option<Nanos>,
-    buffer_bytes: u32,
-    /// It has ended, its reset sent.
-    ended: Option<CloseReason>,
-    /// It is to be closed by FIN.
-    is_to_retire: bool,
 }
 
 impl Note {
     const STALE: Self = Self {
-        is_stale: true,
+        deadline: None,
         is_view_stale: true,
-        deadline: 0,
-        rests_with: None,
-        receive_rtt: None,
-        buffer_bytes: 0,
-        ended: None,
-        is_to_retire: false,
     };
 
     #[inline]
     fn deadline_of(&self, path: &Path) -> Nanos {
-        match self.is_stale {
-            true => path.poll_timeout().unwrap_or(NEVER),
-            false => self.deadline,
-        }
-    }
-
-    fn of(path: &Path) -> Self {
-        let subflow = &path.subflow;
-        Self {
-            is_stale: false,
-            is_view_stale: true,
-            deadline: path.poll_timeout().unwrap_or(NEVER),
-            rests_with: subflow.rests_with(),
-            receive_rtt: subflow.receive_rtt(),
-            buffer_bytes: subflow.buffer_bytes(),
-            ended: subflow.closed().filter(|_| !subflow.owes_reset()),
-            is_to_retire: path.is_retiring && path.retired_until.is_none(),
-        }
+        self.deadline
+            .unwrap_or_else(|| path.poll_timeout().unwrap_or(NEVER))
     }
 }
 
@@ -80,8 +50,7 @@ impl Paths {
         self.windows.reserve_exact(1);
         self.paths.reserve_exact(1);
         self.notes.reserve_exact(1);
-        self.views.reserve_exact(1);
-        self.views.push(view_of(&path, &window));
+        self.views = Vec::new();
         self.notes.push(Note::STALE);
         self.windows.push(window);
         self.paths.push(path);
@@ -91,7 +60,7 @@ impl Paths {
     pub(super) fn remove(&mut self, which: usize) -> Path {
         self.windows.remove(which);
         self.notes.remove(which);
-        self.views.remove(which);
+        self.views = Vec::new();
         self.paths.remove(which)
     }
 
@@ -129,6 +98,10 @@ impl Paths {
 
     /// What the scheduler sees of them when it is asked about that data.
     pub(super) fn views(&mut self, reason: Reason, head: Range) -> &[SubflowView] {
+        if self.views.is_empty() {
+            let paths = self.paths.iter().zip(&self.windows);
+            self.views = paths.map(|(path, window)| view_of(path, window)).collect();
+        }
         for (which, (view, note)) in self.views.iter_mut().zip(&mut self.notes).enumerate() {
             let path = &self.paths[which];
             if std::mem::take(&mut note.is_view_stale) {
@@ -140,36 +113,33 @@ impl Paths {
     }
 
     /// The most that each is to have assigned and unacknowledged, in bytes.
-    pub(super) fn buffers(&mut self) -> impl Iterator<Item = u32> {
-        self.look();
-        self.notes.iter().map(|note| note.buffer_bytes)
+    pub(super) fn buffers(&self) -> impl Iterator<Item = u32> {
+        self.iter().map(|path| path.subflow.buffer_bytes())
     }
 
     /// The longest round-trip time of those on which data comes.
-    pub(super) fn receive_rtt(&mut self) -> Option<Nanos> {
-        self.look();
-        self.notes.iter().filter_map(|note| note.receive_rtt).max()
+    pub(super) fn receive_rtt(&self) -> Option<Nanos> {
+        let measured = self.iter().filter_map(|path| path.subflow.receive_rtt());
+        measured.max()
     }
 
-    /// The first that has ended, and why.
-    pub(super) fn first_ended(&mut self) -> Option<(usize, CloseReason)> {
-        self.look();
-        let mut ends = self.notes.iter().map(|note| note.ended).enumerate();
-        ends.find_map(|(which, ended)| Some((which, ended?)))
+    /// The first that has ended, its reset sent, and why.
+    pub(super) fn first_ended(&self) -> Option<(usize, CloseReason)> {
+        let with_numbers = self.iter().enumerate();
+        let mut ended = with_numbers.filter(|(_, path)| !path.subflow.owes_reset());
+        ended.find_map(|(which, path)| Some((which, path.subflow.closed()?)))
     }
 
     /// The first from `from` on that is to be closed by FIN.
-    pub(super) fn next_to_retire(&mut self, from: usize) -> Option<usize> {
-        self.look();
-        let mut rest = (from..).zip(&self.notes[from..]);
-        rest.find_map(|(which, note)| note.is_to_retire.then_some(which))
+    pub(super) fn next_to_retire(&self, from: usize) -> Option<usize> {
+        let is_to_retire = |path: &Path| path.is_retiring && path.retired_until.is_none();
+        (from..self.len()).find(|which| is_to_retire(&self[*which]))
     }
 
     /// Whether a path is known to have nothing to send as long as the receive window is not wider.
     pub(super) fn rests(&self, which: usize, receive_window_bytes: u64) -> bool {
-        let note = &self.notes[which];
-        let rests = |with| receive_window_bytes <= with;
-        !note.is_stale && note.rests_with.is_some_and(rests)
+        let rests_with = self[which].subflow.rests_with();
+        rests_with.is_some_and(|with| receive_window_bytes <= with)
     }
 
     /// When something is due on any path.
@@ -184,28 +154,18 @@ impl Paths {
         self.notes[which].deadline_of(&self.paths[which]) <= now
     }
 
+    /// Notes the deadlines of those that have changed.
+    pub(super) fn note_deadlines(&mut self) {
+        if std::mem::take(&mut self.has_changed) {
+            for (note, path) in self.notes.iter_mut().zip(&self.paths) {
+                note.deadline = Some(note.deadline_of(path));
+            }
+        }
+    }
+
     fn change(&mut self, which: usize) {
         self.has_changed = true;
-        let note = &mut self.notes[which];
-        (note.is_stale, note.is_view_stale) = (true, true);
-    }
-
-    /// Notes anew what those say that may have changed.
-    #[inline]
-    fn look(&mut self) {
-        if std::mem::take(&mut self.has_changed) {
-            self.note_changes();
-        }
-    }
-
-    fn note_changes(&mut self) {
-        let with_notes = self.notes.iter_mut().zip(&self.paths);
-        for (note, path) in with_notes.filter(|(note, _)| note.is_stale) {
-            *note = Note {
-                is_view_stale: note.is_view_stale,
-                ..Note::of(path)
-            };
-        }
+        self.notes[which] = Note::STALE;
     }
 }
 

@@ -37,6 +37,7 @@ impl Connection {
             }
         }
         self.watch(now);
+        self.paths.note_deadlines();
         None
     }
 
@@ -234,7 +235,9 @@ impl Connection {
         }
         let new_bytes = (range.start + range.len).saturating_sub(self.send.assigned());
         self.send.assign(new_bytes);
-        self.counters.reinjected_bytes += range.len - new_bytes;
+        if range.len > new_bytes {
+            self.counters.get_or_insert_default().reinjected_bytes += range.len - new_bytes;
+        }
         if reason == Reason::Reinject {
             self.reinjections.discard(range);
         }
@@ -257,6 +260,6 @@ impl Connection {
         if ssthresh < u32::MAX {
             window.ssthresh_bytes = mss * f64::from(ssthresh);
         }
-        self.counters.penalizations += 1;
+        self.counters.get_or_insert_default().penalizations += 1;
     }
 }

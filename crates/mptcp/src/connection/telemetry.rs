@@ -73,8 +73,8 @@ impl Connection {
     }
 
     /// What happened since it began.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    pub fn counters(&self) -> Counters {
+        self.counters.as_deref().copied().unwrap_or_default()
     }
 
     /// Data that arrived and waits for what is missing before it, in bytes.

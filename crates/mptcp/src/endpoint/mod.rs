@@ -115,8 +115,8 @@ pub struct Endpoint {
 /// What the network offers to the connections of a host.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkView {
-    /// Pairs between which packets can go, in order of preference.
-    pub pairs: Vec<AddressPair>,
+    /// Pairs between which packets can go, in order of preference; all connections have them in common.
+    pub pairs: Arc<[AddressPair]>,
     /// Local addresses that are not usable now.
     pub down: BTreeSet<IpAddr>,
     /// Local addresses whose subflows are backup ones.
@@ -265,7 +265,7 @@ impl Endpoint {
         pm::Connection {
             role,
             initial,
-            pairs: self.network.pairs.clone(),
+            pairs: Arc::clone(&self.network.pairs),
             down: self.changes.down().clone(),
             backup: self.network.backup.clone(),
         }
@@ -337,7 +337,7 @@ impl Endpoint {
     /// IDs are the places of local addresses among the pairs, so that all connections call an address the same.
     fn address_id(&self, address: IpAddr) -> AddressId {
         let mut known = Vec::new();
-        for pair in &self.network.pairs {
+        for pair in self.network.pairs.iter() {
             if !known.contains(&pair.local) {
                 known.push(pair.local);
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use super::Role;
 use super::address_ids::AddressIds;
@@ -16,19 +17,20 @@ use super::{AddressId, AddressPair, Command, Connection, Event, FourTuple, Nanos
 #[derive(Clone, Debug)]
 pub struct FullMesh {
     role: Role,
-    initial_remote: SocketAddr,
     established: bool,
     subflows: Subflows,
     ids: AddressIds,
     down: BTreeSet<IpAddr>,
-    pairs: Vec<AddressPair>,
+    pairs: Arc<[AddressPair]>,
+    /// Of pairs of which something is known.
     states: SortedMap<AddressPair, PairState>,
     peer: PeerAddresses,
-    announcements: Announcements,
+    /// Those of an acceptor, once it has any.
+    announcements: Option<Box<Announcements>>,
 }
 
 /// What is known of a pair beside its subflows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PairState {
     opening: bool,
     retry_at: Option<Nanos>,
@@ -53,15 +55,17 @@ struct Announcements {
     retry_at: Option<Nanos>,
 }
 
-impl Announcements {
-    fn new() -> Self {
+impl Default for Announcements {
+    fn default() -> Self {
         Self {
             addresses: BTreeSet::new(),
             backoff: Backoff::of_announcement(),
             retry_at: None,
         }
     }
+}
 
+impl Announcements {
     fn add(&mut self, address: IpAddr) {
         self.addresses.insert(address);
         self.backoff.reset();
@@ -115,15 +119,14 @@ impl FullMesh {
         let initial = connection.initial;
         Self {
             role: connection.role,
-            initial_remote: initial.remote,
             established: false,
             subflows: Subflows::new(connection),
             ids: AddressIds::new(initial.local.ip()),
             down: connection.down.clone(),
-            pairs: connection.pairs.clone(),
+            pairs: Arc::clone(&connection.pairs),
             states: SortedMap::default(),
             peer: PeerAddresses::new(initial.remote.ip()),
-            announcements: Announcements::new(),
+            announcements: None,
         }
     }
 
@@ -132,16 +135,21 @@ impl FullMesh {
         if self.role == Role::Acceptor || !self.established {
             return;
         }
-        for pair in self.pairs.clone() {
-            let waits = self.state(pair).retry_at.is_some() && !forced(pair);
+        for &pair in &*Arc::clone(&self.pairs) {
+            let state = self.states.get(&pair);
+            let waits = state.is_some_and(|it| it.retry_at.is_some()) && !forced(pair);
             if !waits && self.is_missing(pair) {
                 self.open(pair, commands);
             }
         }
     }
 
-    fn is_missing(&mut self, pair: AddressPair) -> bool {
-        self.is_usable(pair) && !self.state(pair).opening && self.subflows.count(pair) == 0
+    fn is_missing(&self, pair: AddressPair) -> bool {
+        self.is_usable(pair) && !self.is_opening(pair) && self.subflows.count(pair) == 0
+    }
+
+    fn is_opening(&self, pair: AddressPair) -> bool {
+        self.states.get(&pair).is_some_and(|state| state.opening)
     }
 
     fn is_usable(&self, pair: AddressPair) -> bool {
@@ -154,8 +162,8 @@ impl FullMesh {
         let Some(local_id) = self.ids.id(pair.local) else {
             return;
         };
-        let port = self.peer.ports.get(&pair.remote);
-        let port = port.copied().unwrap_or(self.initial_remote.port());
+        let announced_port = self.peer.ports.get(&pair.remote).copied();
+        let port = announced_port.unwrap_or(self.subflows.initial().remote.port());
         commands.push(Command::OpenSubflow {
             local: pair.local,
             local_id,
@@ -180,9 +188,13 @@ impl FullMesh {
     ) {
         self.ids.learn(subflow.local.ip(), local_id);
         self.peer.by_id.insert(remote_id, subflow.remote.ip());
-        let state = self.state(subflow.pair());
+        let pair = subflow.pair();
+        let state = self.state(pair);
         state.opening = false;
         state.retry_at = None;
+        if *state == PairState::default() {
+            self.states.remove(&pair);
+        }
     }
 
     /// Of several subflows on a pair the newest is known to work; the others date from before an address came back.
@@ -208,8 +220,8 @@ impl FullMesh {
     fn try_all(&mut self, now: Nanos) {
         self.peer.removed.clear();
         self.peer.unfit.clear();
-        for pair in self.pairs.clone() {
-            if !self.state(pair).opening {
+        for &pair in &*Arc::clone(&self.pairs) {
+            if !self.is_opening(pair) {
                 self.try_again(now, pair);
             }
         }
@@ -228,7 +240,9 @@ impl FullMesh {
     fn address_down(&mut self, local: IpAddr, commands: &mut Vec<Command>) {
         self.down.insert(local);
         self.peer.unfit.retain(|pair| pair.local != local);
-        self.announcements.remove(local);
+        if let Some(announcements) = &mut self.announcements {
+            announcements.remove(local);
+        }
         self.forget(|pair| pair.local == local);
         if let Some(id) = self.ids.known(local).filter(|_| self.established) {
             let address = local;
@@ -245,7 +259,7 @@ impl FullMesh {
             Role::Acceptor => {
                 // Only addresses that the description routes, and only to a peer that can hear it.
                 if self.established && self.pairs.iter().any(|pair| pair.local == local) {
-                    self.announcements.add(local);
+                    self.announcements.get_or_insert_default().add(local);
                     self.announce(now, commands);
                 }
             }
@@ -255,22 +269,25 @@ impl FullMesh {
     /// All that the peer may not have heard. Without a subflow nothing can be said: the next one that the opener opens
     /// says it.
     fn announce(&mut self, now: Nanos, commands: &mut Vec<Command>) {
-        if self.announcements.addresses.is_empty() || self.subflows.are_none() {
-            self.announcements.retry_at = None;
+        let Some(announcements) = &mut self.announcements else {
+            return;
+        };
+        if announcements.addresses.is_empty() || self.subflows.are_none() {
+            announcements.retry_at = None;
             return;
         }
-        for &address in &self.announcements.addresses {
+        for &address in &announcements.addresses {
             if let Some(id) = self.ids.id_to_announce(address) {
                 commands.push(Command::Announce { id, address });
             }
         }
-        self.announcements.retry_at = Some(self.announcements.backoff.after_failure(now));
+        announcements.retry_at = Some(announcements.backoff.after_failure(now));
     }
 
     /// Nothing came of an announcement: it was lost, or an earlier removal was and the peer believes that it still has
     /// subflows to these addresses.
     fn announce_again(&mut self, now: Nanos, commands: &mut Vec<Command>) {
-        for &address in &self.announcements.addresses {
+        for &address in self.announcements.iter().flat_map(|it| &it.addresses) {
             if let Some(id) = self.ids.id_to_announce(address) {
                 commands.push(Command::Remove { id, address });
             }
@@ -278,10 +295,16 @@ impl FullMesh {
         self.announce(now, commands);
     }
 
+    fn announced_again_at(&self) -> Option<Nanos> {
+        self.announcements.as_ref()?.retry_at
+    }
+
     /// A subflow shows that the peer knows its address, and makes a way to tell of the others.
     fn heard(&mut self, now: Nanos, subflow: FourTuple, commands: &mut Vec<Command>) {
-        self.announcements.remove(subflow.local.ip());
-        if self.announcements.retry_at.is_none() {
+        if let Some(announcements) = &mut self.announcements {
+            announcements.remove(subflow.local.ip());
+        }
+        if self.announced_again_at().is_none() {
             self.announce(now, commands);
         }
     }
@@ -342,7 +365,7 @@ impl PathManager for FullMesh {
 
     fn poll_timeout(&self) -> Option<Nanos> {
         let pairs = self.states.values().filter_map(|state| state.retry_at);
-        pairs.chain(self.announcements.retry_at).min()
+        pairs.chain(self.announced_again_at()).min()
     }
 
     fn handle_timeout(&mut self, now: Nanos, commands: &mut Vec<Command>) {
@@ -350,7 +373,7 @@ impl PathManager for FullMesh {
             state.retry_at = state.retry_at.filter(|&at| at > now);
         }
         self.open_missing(|_| false, commands);
-        if self.announcements.retry_at.is_some_and(|at| at <= now) {
+        if self.announced_again_at().is_some_and(|at| at <= now) {
             self.announce_again(now, commands);
         }
     }
@@ -408,7 +431,9 @@ mod tests {
             local: tuple(local, 0).local.ip(),
             remote: tuple(remote, 0).remote.ip(),
         };
-        connection.pairs.extend([crossed(1, 2), crossed(2, 1)]);
+        let routed = connection.pairs.iter().copied();
+        let pairs = routed.chain([crossed(1, 2), crossed(2, 1)]);
+        connection.pairs = pairs.collect();
         let mut side = Side::new(Box::new(FullMesh::new(&connection)));
         let commands = side.tell(Event::Established);
         let ids: Vec<_> = opened(&commands)

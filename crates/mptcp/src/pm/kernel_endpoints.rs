@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use super::subflows::Subflows;
 use super::{
@@ -162,7 +163,7 @@ impl Local {
 pub struct KernelEndpoints {
     role: Role,
     initial: FourTuple,
-    pairs: Vec<AddressPair>,
+    pairs: Arc<[AddressPair]>,
     limits: Limits,
     locals: Vec<Local>,
     subflows: Subflows,

@@ -31,6 +31,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 pub use crate::time::Nanos;
 pub use crate::wire::AddressId;
@@ -96,7 +97,7 @@ pub struct Connection {
     pub initial: FourTuple,
     /// The pairs that the network routes for this connection, in order of preference. The address family may be another one
     /// than that of the initial subflow.
-    pub pairs: Vec<AddressPair>,
+    pub pairs: Arc<[AddressPair]>,
     /// Local addresses that are not usable now.
     pub down: BTreeSet<IpAddr>,
     /// Local addresses whose subflows are backup ones.

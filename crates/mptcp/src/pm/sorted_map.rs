@@ -45,9 +45,13 @@ impl<K: Ord + Copy, V> SortedMap<K, V> {
         }
     }
 
+    /// Removes the entry of a key; without any it takes no memory.
     pub(super) fn remove(&mut self, key: &K) {
         if let Ok(at) = self.find(key) {
             self.0.remove(at);
+        }
+        if self.0.is_empty() {
+            self.0 = Vec::new();
         }
     }
 

@@ -26,6 +26,10 @@ impl Subflows {
         }
     }
 
+    pub(super) fn initial(&self) -> FourTuple {
+        self.initial
+    }
+
     /// What every policy does with an event, before its own part.
     pub(super) fn handle(&mut self, event: &Event, commands: &mut Vec<Command>) {
         match event {

@@ -1,11 +1,8 @@
 //! Several paths carry one stream.
 
-use std::sync::Arc;
-
-use mptcp::connection::{Buffer, Config};
-use mptcp::subflow::RtoConfig;
+use mptcp::connection::Buffer;
 use mptcp::time::MILLISECOND;
-use mptcp::{cc, sched, subflow};
+use mptcp::{cc, sched};
 
 use crate::world::middleboxes::as_bytes;
 use crate::world::{CLIENT, Faults, Pair, PathModel, SERVER, Stack, ipv6, seconds};
@@ -160,19 +157,13 @@ fn a_slow_path_that_blocks_the_window_is_penalized() {
     assert_eq!(penalizations(6 << 20), 0, "nothing blocks a large window");
 }
 
+/// Without optimization it takes ten seconds.
+#[cfg(not(debug_assertions))]
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes ten seconds without optimization")]
 fn numbers_wrap_in_a_stream_of_more_than_4_gib() {
     // Jumbo segments, so that few are needed.
-    let subflow = subflow::Config {
-        mss_bytes: 60_000,
-        rto: RtoConfig::default(),
-        ..subflow::Config::default()
-    };
-    let config = Config {
-        subflow: Arc::new(subflow),
-        ..Config::default()
-    };
+    let mut config = mptcp::connection::Config::default();
+    std::sync::Arc::make_mut(&mut config.subflow).mss_bytes = 60_000;
     let stack = Stack {
         config,
         ..Stack::default()

@@ -1,10 +1,9 @@
-//! Addresses that go away, and subflows that become backup ones, while the connection lives on.
+//! Addresses that go and come back, and subflows that are backup ones for a while.
 
 use mptcp::connection::Connection;
 
 use crate::joins::{joined, kernel_joins_from_its_second_address, two_paths};
 use crate::judge::{Judge, Opener, Trial};
-use crate::path::End;
 
 /// A connection over both paths that stays open.
 fn over_both(trial: Trial) -> Judge {
@@ -30,55 +29,12 @@ fn ends_well(mut judge: Judge, allowed: &[&str]) {
     judge.assert_no_trouble_but(allowed);
 }
 
-/// The kernel announces its second address with this ID, and we join it.
-fn kernel_announces() -> Trial {
-    let mut trial = two_paths(Opener::Engine, "full_mesh");
-    let local = trial.address(2, End::Kernel);
-    trial.kernel_endpoints = vec![format!("{local} id 5 signal")];
-    trial
-}
-
-/// The kernel removes the address with ID 5.
-fn kernel_removes(trial: Trial) {
-    let mut judge = over_both(trial);
-    judge.namespace.ip("mptcp endpoint delete id 5");
-    judge.run_until(|judge| subflows(judge) == 1);
-    assert_eq!(judge.counter("RmAddrTx"), 1);
-    ends_well(judge, &["MPRstTx", "MPRstRx"]);
-}
-
-#[test]
-#[ignore = "needs root"]
-fn the_kernel_removes_an_address() {
-    kernel_removes(kernel_announces());
-}
-
-#[test]
-#[ignore = "needs root"]
-fn the_kernel_removes_the_address_of_its_own_subflow() {
-    kernel_removes(kernel_joins_from_its_second_address());
-}
-
-/// We remove our second address, and the kernel hears of it.
-fn we_remove() -> Judge {
-    let mut judge = over_both(two_paths(Opener::Engine, "full_mesh"));
-    judge.set_address(2, false);
-    judge.run_until(|judge| judge.counter("RmAddr") == 1);
-    judge
-}
-
-#[test]
-#[ignore = "needs root"]
-fn we_remove_an_address() {
-    let judge = we_remove();
-    assert_eq!(subflows(&judge), 1);
-    ends_well(judge, &["MPRstTx", "MPRstRx"]);
-}
-
 #[test]
 #[ignore = "needs root"]
 fn we_remove_an_address_and_join_from_it_again() {
-    let mut judge = we_remove();
+    let mut judge = over_both(two_paths(Opener::Engine, "full_mesh"));
+    judge.set_address(2, false);
+    judge.run_until(|judge| judge.counter("RmAddr") == 1);
     judge.set_address(2, true);
     judge.run_until(|judge| joined(judge) == 2);
     assert_eq!(judge.counter("MPJoinAckRx"), 2);

@@ -96,7 +96,7 @@ impl Trial {
         address(family.unwrap_or(self.family), number, end)
     }
 
-    fn pairs(&self) -> Vec<AddressPair> {
+    fn pairs(&self) -> Arc<[AddressPair]> {
         (1..=self.paths)
             .map(|number| AddressPair {
                 local: self.address(number, End::Engine),

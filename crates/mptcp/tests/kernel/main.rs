@@ -13,7 +13,6 @@ mod peer;
 mod stack;
 
 mod addresses;
-mod closing;
 mod handshake;
 mod interference;
 mod interoperation;

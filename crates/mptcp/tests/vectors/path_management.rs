@@ -53,7 +53,7 @@ fn connection(pairs: Vec<AddressPair>) -> Connection {
             local: end("c1", 40_000),
             remote: end("s1", PORT),
         },
-        pairs,
+        pairs: pairs.into(),
         down: BTreeSet::new(),
         backup: BTreeSet::new(),
     }

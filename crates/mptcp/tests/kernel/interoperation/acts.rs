@@ -274,6 +274,10 @@ pub const ACTS: [Act; 25] = [
         name: "the kernel answers with SYN cookies",
         fits: Setting::we_open,
         prepare: |trial| trial.kernel_uses_syn_cookies = true,
+        end: |judge| {
+            judge.run_to_the_end();
+            assert!(judge.namespace.counters_of("TcpExt")["SyncookiesRecv"] > 0);
+        },
         ..NOTHING
     },
     Act {

@@ -14,7 +14,7 @@ use crate::time::{NANOS_PER_SECOND, Nanos, seconds};
 /// Where a stream is when the capture begins in its middle.
 pub(super) const MIDDLE: u64 = 1 << 40;
 /// Numbers farther from all that was seen than any window are none of this connection.
-const FARTHEST: i64 = 1 << 32;
+const FARTHEST: u64 = 1 << 32;
 /// A wait for acknowledgments is told when it is longer by this than the round trip (the shortest timeout of Linux).
 const GAP: Nanos = NANOS_PER_SECOND / 5;
 /// Gaps that are kept.
@@ -186,7 +186,7 @@ impl DataStream {
         let origin = self.origin?;
         let full = number.expand(origin + self.highest);
         let ahead = full.distance_from(origin + self.highest);
-        if ahead.abs() > FARTHEST {
+        if ahead.unsigned_abs() > FARTHEST {
             return None;
         }
         self.highest.checked_add_signed(ahead)
@@ -314,6 +314,7 @@ impl DataStream {
         if to <= before {
             return None;
         }
+        let waiting_bytes = self.highest.saturating_sub(before);
         let mut newest = None;
         let unseen = self
             .pieces
@@ -323,7 +324,7 @@ impl DataStream {
         self.unseen_bytes += unseen.saturating_sub(fin);
         self.highest = self.highest.max(to);
         self.contiguous = self.contiguous.max(to);
-        self.note_gap(now, subflow);
+        self.note_gap(now, subflow, waiting_bytes);
         self.last_ack = Some((now, subflow));
         self.waiting_since = (!self.pieces.is_empty()).then_some(now);
         let newest = newest.filter(|sent| !sent.was_resent)?;
@@ -334,7 +335,7 @@ impl DataStream {
         Some(rtt)
     }
 
-    fn note_gap(&mut self, now: Nanos, to_subflow: usize) {
+    fn note_gap(&mut self, now: Nanos, to_subflow: usize, waiting_bytes: u64) {
         let Some(since) = self.waiting_since else {
             return;
         };
@@ -347,7 +348,7 @@ impl DataStream {
             seconds: seconds(waited),
             from_subflow: self.last_ack.map(|(_, subflow)| subflow),
             to_subflow,
-            waiting_bytes: self.highest - self.pieces.floor(),
+            waiting_bytes,
         });
     }
 

@@ -8,6 +8,9 @@ use crate::time::{Nanos, seconds};
 /// Quantiles are right within one hundredth.
 const SIGNIFICANT_DIGITS: u8 = 2;
 
+/// What is longer than a day counts as one.
+const LONGEST_US: u64 = 86_400_000_000;
+
 /// Durations that were seen.
 #[derive(Debug, Default)]
 pub(in crate::trace) struct Distribution {
@@ -44,7 +47,8 @@ impl Distribution {
         };
         self.most = self.most.max(duration);
         // In microseconds, as captures rarely know better.
-        histogram.saturating_record(duration / 1000);
+        let recorded = histogram.record((duration / 1000).min(LONGEST_US));
+        recorded.expect("a histogram that grows");
     }
 
     /// What is said of them; nothing if there are none.
@@ -59,5 +63,31 @@ impl Distribution {
             p95_s: quantile(0.95),
             max_s: most,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::NANOS_PER_SECOND;
+
+    #[test]
+    fn quantiles_are_right_within_a_hundredth_over_all_magnitudes() {
+        for scale in [1_000, 1_000_000, NANOS_PER_SECOND, 600 * NANOS_PER_SECOND] {
+            let mut distribution = Distribution::default();
+            (1..=100).for_each(|count| distribution.add(count * scale));
+            let found = distribution.durations().expect("some");
+            let scale_s = seconds(scale);
+            assert!((found.median_s / scale_s - 50.0).abs() <= 1.0, "{found:?}");
+            assert!((found.p95_s / scale_s - 95.0).abs() <= 1.5, "{found:?}");
+            assert_eq!((found.n, found.min_s), (100, scale_s));
+        }
+    }
+
+    #[test]
+    fn nonsense_from_a_hostile_file_is_kept_in_bounds() {
+        let mut distribution = Distribution::default();
+        distribution.add(u64::MAX);
+        assert_eq!(distribution.durations().map(|found| found.n), Some(1));
     }
 }
