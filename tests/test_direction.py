@@ -27,7 +27,8 @@ ALLOWED: dict[str, set[str]] = {
     "catalogue": {"errors", "experiment", "recorded", "backends"},
     "results": {"algorithms", "errors", "metrics", "_core"},
     "plots": {"results", "metrics", "errors", "sweep"},
-    "captures": {"errors", "_core"},
+    "signals": set(),
+    "captures": {"errors", "signals", "_core"},
     "report": {
         "captures",
         "errors",
@@ -45,7 +46,7 @@ ALLOWED: dict[str, set[str]] = {
     "reproduction": {"backends", "catalogue", "errors", "experiment", "metrics", "results", "runner"},
     "families": {"experiment", "recorded", "results"},
     "congestion": {"errors", "_core"},
-    "proxy": {"errors", "_core"},
+    "proxy": {"errors", "signals", "_core"},
     "doctor": {"errors", "backends", "_core"},
     "reference": {"algorithms", "catalogue", "document", "experiment", "results", "units"},
     "cli": {

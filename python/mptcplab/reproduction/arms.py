@@ -56,7 +56,8 @@ def chosen(arm: Arm, experiment: Json) -> Chosen:
         there = backend(arm.backend)
         reasons |= dict.fromkeys(f"{feature} ({why})" for feature, why in there.check(choice.experiment))
     if reasons:
-        return Chosen(None, f"{arm.backend} has no {'; no '.join(reasons)}")
+        whose = "a mainline kernel" if arm.name == "today" else arm.backend
+        return Chosen(None, f"{whose} has no {'; no '.join(reasons)}")
     return Chosen(choice, None)
 
 

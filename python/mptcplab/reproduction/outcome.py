@@ -47,11 +47,15 @@ class Verdict:
     flipped: Sequence[str] = ()
     #: The verdict of each other assumption or reading that was tried.
     tried: Mapping[str, Kind] = field(default_factory=dict)
+    #: Of a quick look, which tries no other assumptions.
+    quick: bool = False
 
     @property
     def provisional(self) -> bool:
-        """Whether it rests on fewer repetitions than an interval of 95 % needs."""
-        return any(one.judged.provisional for one in self.compared if one.why_not is None)
+        """Whether it comes of a quick look, or rests on fewer repetitions than an interval of 95 % needs."""
+        return (self.quick and self.decisive is not None) or any(
+            one.judged.provisional for one in self.compared if one.why_not is None
+        )
 
     @property
     def decisive(self) -> Compared | None:
@@ -118,7 +122,7 @@ def _verdict(study: Study, observations: Observations, claim: Claim, arm: Arm) -
     }
     assumed = {one.label for assumption in study.paper.assumptions for one in assumption.instead}
     flipped = [label for label, other in tried.items() if label in assumed and flips(kind, other)]
-    return Verdict(claim, arm, "depends" if flipped else kind, compared, flipped, tried)
+    return Verdict(claim, arm, "depends" if flipped else kind, compared, flipped, tried, study.quick)
 
 
 def _labels(study: Study, claim: Claim, arm: Arm) -> list[str]:
