@@ -41,7 +41,7 @@ class KernelRun:
         while self._state == "running":
             if _told(self._live.advance, self._live.now_ns + self._step_ns):
                 self._state = "ended"
-            yield Tick(self._live.now_ns, self._live.latest())
+            yield Tick(self._live.now_ns, self._live.latest)
 
     def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
         event: dict[str, Any] = json.loads(_told(self._live.inject, json.dumps(action)))
