@@ -43,7 +43,7 @@ class MadeRun:
         self._result["flows"] = self._result["flows"][:0]
 
     def samples(self) -> Iterator[Tick]:
-        yield Tick(0, {})
+        yield Tick(0, dict)
 
     def stop(self, reason: str) -> None:
         raise AssertionError(reason)

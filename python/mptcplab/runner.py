@@ -139,6 +139,19 @@ def plan(
     """
     experiments = list({digest(experiment): experiment for experiment in experiments}.values())
     work = list(zip(experiments, choose(experiments, backend_name, among), strict=True))
+    return plan_chosen(work, backend_name, seed=seed, repeat=repeat, out=out, fresh=fresh)
+
+
+def plan_chosen(
+    work: Sequence[tuple[Resolved, Choice]],
+    backend_name: str,
+    *,
+    seed: int,
+    repeat: int,
+    out: Path,
+    fresh: bool = False,
+) -> list[Job]:
+    """The same of experiments, each with what it runs as, that the back-end is known to be able to run."""
     seeds = list(range(seed, seed + repeat))
     label = backend(backend_name).name
     done = [

@@ -51,7 +51,7 @@ def test_several_families_share_what_stands_above(write: Write) -> None:
     assert [member.name for member in found] == ["paper/fig5/n2", "paper/fig5/n8", "paper/fig6"]
     resolved = found[2].resolve()
     assert len(resolved.data["links"]) == 4
-    assert resolved.data["flows"][0]["cc"] == ["lia", "reno"]
+    assert resolved.data["flows"][0]["cc"] == ["lia-oot", "lia", "reno"]
     assert resolved.data["hosts"][0]["behaviour"][0]["failed_after"] == "first_rto"
     assert resolved.origins["links.link1.rate"].startswith("profile alenazi2019 (Table 1")
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from mptcplab.catalogue import catalogue, find
 from mptcplab.experiment import Member
+from mptcplab.reproduction import claims_about
 
 IDS = (Path(__file__).parent.parent / "data" / "catalogue-ids.txt").read_text(encoding="utf-8").split()
 MEMBERS = catalogue()
@@ -22,6 +23,8 @@ SWEEPS = {
     "ghosh/single/tcp_n_connections": 7,
     "ghosh/graph6/A": 2,
 }
+#: Experiments that no paper has and that its claims need.
+OURS = {f"alenazi2019/apart/n{n}/{outage}" for n in (1, 3, 5, 7) for outage in ("short", "long")}
 MBIT = 1_000_000
 
 
@@ -51,7 +54,8 @@ def test_every_experiment_of_the_papers_is_there_and_no_other() -> None:
     assert len(IDS) == 120
     covered = Counter(identifier for member in MEMBERS for identifier in IDS if _is_under(member.name, identifier))
     assert covered == {identifier: SWEEPS.get(identifier, 1) for identifier in IDS}
-    assert covered.total() == len(MEMBERS)
+    assert {member.name for member in MEMBERS} >= OURS
+    assert covered.total() == len(MEMBERS) - len(OURS)
 
 
 def _is_under(name: str, identifier: str) -> bool:
@@ -75,7 +79,9 @@ def test_what_is_published_names_its_source() -> None:
     silent = ("ghosh/single/",)
     for member in MEMBERS:
         published = member.experiment.published
-        assert published or member.name.startswith(silent), member.name
+        assert published or claims_about(member.name) or member.name.startswith(silent) or member.name in OURS, (
+            member.name
+        )
         assert all(one.source and one.value is not None for one in published), member.name
 
 
@@ -109,7 +115,7 @@ def test_alenazi_half_of_the_links_fail_under_each_congestion_control(cc: str) -
     down, up = [(20.0, "link_down", link) for link in halves], [(40.0, "link_up", link) for link in halves]
     assert timeline(name) == down + up
     bulk = flows(name)["bulk"]
-    assert (bulk["from"], bulk["opened_by"], bulk["cc"][0]) == ("server", "to", cc)
+    assert (bulk["from"], bulk["opened_by"], bulk["cc"][:2]) == ("server", "to", [f"{cc}-oot", cc])
 
 
 @pytest.mark.parametrize("scheduler", ["min_rtt", "round_robin", "redundant"])
@@ -118,7 +124,7 @@ def test_alenazi_figure_8_is_the_run_of_figure_7_seen_unit_by_unit(scheduler: st
     for key in ("hosts", "links", "flows", "events", "duration_ns"):
         assert one[key] == other[key]
     assert one["flows"][0]["app"]["bytes"] == 15_000_000
-    assert one["flows"][0]["scheduler"] == [scheduler]
+    assert one["flows"][0]["scheduler"][0] == scheduler
     assert {at for at, _, _ in timeline(f"alenazi2019/fig7/{scheduler}")} == {10.0, 20.0}
     assert other["measure"]["unit_bytes"] < one["measure"]["unit_bytes"]
 

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    Values = Mapping[str, Mapping[str, float]]
 
 #: Every back-end and the module that has it as ``BACKEND``, and as ``ON_ANY_MACHINE`` what it can do elsewhere.
 BACKENDS: dict[str, str] = {
@@ -23,6 +25,7 @@ BACKENDS: dict[str, str] = {
     "userspace": "mptcplab.backends.userspace",
     "kernel": "mptcplab.backends.kernel",
 }
+ON_KERNEL = "kernel"
 
 #: The feature under which a back-end tells whether this user may do what its runs need.
 PRIVILEGES = "privileges"
@@ -43,10 +46,16 @@ class Capability:
 
 @dataclass(frozen=True)
 class Tick:
-    """A moment of a run at which samples were taken: ``values[entity][metric]``, in the units of the metric table."""
+    """A moment of a run at which samples were taken."""
 
     time_ns: int
-    values: Mapping[str, Mapping[str, float]]
+    #: Reads the samples from the back-end, which costs as much as taking them: few look at them.
+    read: Callable[[], Values]
+
+    @property
+    def values(self) -> Values:
+        """``values[entity][metric]``, in the units of the metric table; of now, so look before the next tick."""
+        return self.read()
 
 
 class Run(Protocol):

@@ -45,7 +45,7 @@ class KernelRun:
         while self._state == "running":
             if self._advance():
                 self._state = "ended"
-            yield Tick(self._live.now_ns, self._live.latest())
+            yield Tick(self._live.now_ns, self._live.latest)
 
     def _advance(self) -> bool:
         try:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -47,7 +48,7 @@ class ProgramRun:
             tick = self._receive()
             if tick["ended"]:
                 self._state = "ended"
-            yield Tick(tick["now_ns"], tick["latest"])
+            yield Tick(tick["now_ns"], partial(tick.__getitem__, "latest"))
 
     def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
         raise Unsupported(self._program.name, [(f"action {action['kind']}", "injected actions need --on sim")])

@@ -33,7 +33,7 @@ class SimulatedRun:
         while self._state == "running":
             if self._advance(self._simulation.now_ns + self._every_ns):
                 self._state = "ended"
-            yield Tick(self._simulation.now_ns, self._simulation.latest())
+            yield Tick(self._simulation.now_ns, self._simulation.latest)
 
     def inject(self, action: Mapping[str, Any]) -> dict[str, Any]:
         event: dict[str, Any] = json.loads(self._simulation.inject(json.dumps(action)))

@@ -13,7 +13,21 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
-from mptcplab.cli import bench_algorithm, cc, check, clean, compare, doctor, pcap, proxy, report, run, show, sweep
+from mptcplab.cli import (
+    bench_algorithm,
+    cc,
+    check,
+    clean,
+    compare,
+    doctor,
+    pcap,
+    proxy,
+    report,
+    reproduce,
+    run,
+    show,
+    sweep,
+)
 from mptcplab.cli import list as list_
 from mptcplab.errors import MptcplabError
 
@@ -33,7 +47,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (run, list_, show, report, compare, sweep, bench_algorithm, check, pcap, cc, proxy, doctor, clean):
+COMMANDS = (
+    *(run, list_, show, report, compare, sweep, reproduce, bench_algorithm),
+    *(check, pcap, cc, proxy, doctor, clean),
+)
+for command in COMMANDS:
     app.command(command.__name__.rpartition(".")[2].replace("_", "-"), epilog=command.EXAMPLE)(command.command)
 
 

@@ -120,14 +120,18 @@ def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
 
 def print_published(resolved: Resolved) -> None:
-    """What the paper says came out."""
-    published = resolved.description.get("published", [])
-    if not published:
-        return
-    _title("published")
-    for value in published:
-        said = " ".join(str(value[key]) for key in ("metric", "op", "value", "unit") if key in value)
-        RESULTS.print(escape(f"{said}  ({value['source']})"), soft_wrap=True)
+    """What the paper says came out: from the description, or from the paper's table of claims."""
+    from mptcplab.reproduction import claims_about
+
+    said = [
+        f"{' '.join(str(value[key]) for key in ('metric', 'op', 'value', 'unit') if key in value)}  ({value['source']})"
+        for value in resolved.description.get("published", [])
+    ]
+    said += [f"{claim.id}: {claim.says}  ({claim.source})" for claim in claims_about(resolved.data["name"])]
+    if said:
+        _title("published")
+    for line in said:
+        RESULTS.print(escape(line), soft_wrap=True)
 
 
 def print_origins(resolved: Resolved) -> None:

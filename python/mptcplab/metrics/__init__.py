@@ -19,6 +19,7 @@ from mptcplab.metrics.statistics import (
     crossover,
     difference_of_means,
     median_interval,
+    rank_correlation,
     ratio_of_means,
 )
 from mptcplab.metrics.throughput import binned_rate, completion_time, counter_at, goodput, mean_rate, utilisation
@@ -41,6 +42,7 @@ __all__ = [
     "median_interval",
     "packet_delay_variation",
     "percentile",
+    "rank_correlation",
     "ratio_of_means",
     "recovery_time",
     "reorder_density",

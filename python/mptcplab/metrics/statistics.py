@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from mptcplab.metrics.arrays import Numbers
+from mptcplab.metrics.arrays import Floats, Numbers
 
 SMALLEST_SAMPLE = 6
 """From this many runs on, the range covers the median with 95 %; below, the range stands for the interval."""
@@ -51,6 +51,24 @@ def crossover(parameter: Numbers, first: Numbers, second: Numbers) -> tuple[floa
             at = left + (right - left) * before / (before - after)
             return at, (at, at) if after == 0 else (left, right)
     return None
+
+
+def rank_correlation(first: Numbers, second: Numbers) -> float | None:
+    """Spearman's rank correlation of two series of equal length; None where one of them does not vary."""
+    ranks = [_ranks(values) for values in (first, second)]
+    deviations = [one - one.mean() for one in ranks]
+    squares = [float(np.sum(one**2)) for one in deviations]
+    if not squares[0] or not squares[1]:
+        return None
+    return float(np.sum(deviations[0] * deviations[1]) / np.sqrt(squares[0] * squares[1]))
+
+
+def _ranks(values: Numbers) -> Floats:
+    """Ranks from 0; equal values share the mean of theirs."""
+    _, places, counts = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
+    last = np.cumsum(counts) - 1
+    means: Floats = last - (counts - 1) / 2
+    return means[places]
 
 
 def ratio_of_means(

@@ -9,12 +9,15 @@ import numpy as np
 
 from mptcplab import metrics
 from mptcplab.plots.bins import TIME, bin_width
-from mptcplab.plots.drawing import INK, PALETTE, Drawing, Line, label_line_ends, new_figure, style
+from mptcplab.plots.drawing import INK, PALETTE, Drawing, Line, label_line_ends, new_figure, sampled, style
 from mptcplab.plots.marks import are_alike, draw_marks, marks_of
 from mptcplab.results import RunData, Spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+#: Of each arm, in a cloud of points.
+MOST_DOTS = 800
 
 
 def overlay(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Drawing | None:
@@ -49,6 +52,36 @@ def overlay(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Draw
         "goodput_mbps",
         lines,
     )
+
+
+def arrivals_of(name: str, arms: Mapping[str, Sequence[RunData]], flow: str) -> Drawing | None:
+    """When the data units of one flow were delivered in each arm, and what waited for those before them.
+
+    Of each arm one run, the first: order is that of a run.
+    """
+    firsts = {arm: runs[0] for arm, runs in arms.items() if runs and len(runs[0].units.of(flow))}
+    if not firsts:
+        return None
+    with style():
+        figure, axes = new_figure(2, 1, height=5.0, sharex=True, height_ratios=(2, 1))
+        units, waiting = axes.flat
+        lines, labels = [], []
+        for (arm, run), colour in zip(firsts.items(), PALETTE, strict=False):
+            times = run.units.of(flow)
+            line = Line(arm, times.delivered_s, times.unit)
+            units.plot(*sampled(line.x, line.y, MOST_DOTS), ".", color=colour, markersize=2)
+            labels.append((float(times.unit[-1]), arm, colour))
+            held = run.samples.series(f"flows.{flow}", "out_of_order_bytes")
+            if held is not None:
+                waiting.plot(held.times_s, held.values / 1000, color=colour, linewidth=1.2, drawstyle="steps-post")
+            lines.append(line)
+        units.set(xlim=(0, max(run.end_s for run in firsts.values())), ylim=(0, None), ylabel="Number of the data unit")
+        waiting.set(ylim=(0, None), xlabel=TIME, ylabel="Waits for order, kB")
+        label_line_ends(units, labels)
+        for plot in (units, waiting):
+            draw_marks(plot, marks_of(next(iter(firsts.values()))), labels=plot is units)
+    alt = "; ".join(f"{line.label}: {len(line.x)} units, the last at {line.x[-1]:.4g} s" for line in lines)
+    return Drawing(name, f"Arrival of the data units of {flow}", alt, figure, "delivered_s", "unit", lines)
 
 
 def _panels(arms: Mapping[str, Sequence[RunData]]) -> list[dict[str, Sequence[RunData]]]:

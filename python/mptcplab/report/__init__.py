@@ -1,10 +1,11 @@
-"""The report: one HTML page, complete in itself, for one run, several side by side, or a sweep."""
+"""The report: one HTML page, complete in itself, for one run, several side by side, a sweep, or a paper."""
 
 from mptcplab.report.agreement import metrics_grid, shares_grid
 from mptcplab.report.capture import capture_page
 from mptcplab.report.captured import captured_hosts, host_page
 from mptcplab.report.comparison import arms_of, comparison_page, in_order, outages_of, table_of
 from mptcplab.report.contest import contest_page
+from mptcplab.report.reproduction import claims_grid, pictures_of, reproduction_page, sheets, tally
 from mptcplab.report.run import run_page
 from mptcplab.report.sweep import findings, medians_of, sweep_page
 
@@ -12,6 +13,7 @@ __all__ = [
     "arms_of",
     "capture_page",
     "captured_hosts",
+    "claims_grid",
     "comparison_page",
     "contest_page",
     "findings",
@@ -20,8 +22,12 @@ __all__ = [
     "medians_of",
     "metrics_grid",
     "outages_of",
+    "pictures_of",
+    "reproduction_page",
     "run_page",
     "shares_grid",
+    "sheets",
     "sweep_page",
     "table_of",
+    "tally",
 ]

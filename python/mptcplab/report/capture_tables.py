@@ -163,11 +163,11 @@ def _subflow_row(subflow: Json) -> list[str]:
         subflow["local"],
         subflow["remote"],
         f"{subflow['start_s']:.6f}",
-        MISSING if subflow["usable_s"] is None else f"{subflow['usable_s']:.3f} s",
+        MISSING if subflow["usable_s"] is None else f"{subflow['usable_s']:.6f}",
         size(subflow["bytes"]),
         share,
         size(sum(direction["retransmitted_bytes"] for direction in directions)),
-        str(sum(len(direction["timeouts"]) for direction in directions)),
+        str(sum(episode["retries"] for direction in directions for episode in direction["timeouts"])),
         quantity(main["rtt"] and main["rtt"]["median_s"], "s"),
         _end(subflow["ended"]),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from markupsafe import Markup
@@ -14,6 +14,7 @@ from mptcplab.plots import drawings_of
 from mptcplab.plots.marks import in_words
 from mptcplab.report.captured import CapturedHost
 from mptcplab.report.live import Live
+from mptcplab.report.machine import machine_rows
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.report.verdict import BACKENDS, fell_back, sentences, substituted, user_code
@@ -193,29 +194,14 @@ def _origins(resolved: Json) -> Grid:
 
 
 def _environment(record: Json) -> Grid:
-    machine, versions = record["machine"], record["versions"]
     rows = [
-        ["mptcplab", " ".join(_given(versions["mptcplab"], versions["commit"]))],
-        ["Python", versions["python"]],
-        ["kernel", record["kernel"]],
-        [
-            "machine",
-            ", ".join(_given(machine["cpu"], machine["architecture"], f"{machine['cpus']} CPUs", _memory(machine))),
-        ],
+        *machine_rows(record),
         ["started", record["started"]],
         ["took", quantity(record["wall_s"], "s")],
         ["trace hash", record["trace_hash"] or MISSING],
         ["digest of the experiment", record["digest"]],
     ]
     return Grid(["", ""], rows + [[f"SHA-256 of {name}", value] for name, value in record["sha256"].items()])
-
-
-def _memory(machine: Json) -> str | None:
-    return quantity(machine["memory_bytes"], "B") if machine["memory_bytes"] else None
-
-
-def _given(*values: str | None) -> Iterable[str]:
-    return (value for value in values if value)
 
 
 def _head(name: str) -> str:

@@ -19,6 +19,7 @@ from mptcplab.results.entities import Entity, entities
 from mptcplab.results.environment import environment
 from mptcplab.results.evaluation import Evaluation
 from mptcplab.results.expectations import Verdict, check, check_metric, evaluate
+from mptcplab.results.fates import Fate, fates
 from mptcplab.results.record import evaluated
 from mptcplab.results.recovery import Recovery, recoveries
 from mptcplab.results.run_data import Absent, Happening, RunData, Value
@@ -38,6 +39,7 @@ __all__ = [
     "Crossing",
     "Entity",
     "Evaluation",
+    "Fate",
     "Happening",
     "Metric",
     "Packed",
@@ -67,6 +69,7 @@ __all__ = [
     "environment",
     "evaluate",
     "evaluated",
+    "fates",
     "find",
     "held",
     "metric_reference",

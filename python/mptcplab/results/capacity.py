@@ -44,6 +44,8 @@ def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
     interfaces = {interface["id"]: interface["node"] for interface in resolved["interfaces"]}
     media = {medium["id"]: medium["rate_bps"] for medium in resolved["media"]}
     paths = flow["paths"][:1] if flow["transport"] == "udp" else flow["paths"]
+    if _disjoint(paths, links):
+        return _sum_of_narrowest([path for path in paths if _usable(path, links, state)], state)
     import networkx as nx  # takes as long to load as all else of the results, and few runs need it
 
     graph: Any = nx.DiGraph()
@@ -61,6 +63,22 @@ def _max_flow(run: RunData, flow: Json, state: NetworkState) -> float | None:
         return float(nx.maximum_flow_value(graph, flow["from"], flow["to"]))
     except nx.NetworkXUnbounded:
         return None
+
+
+def _disjoint(paths: list[Json], links: dict[str, Json]) -> bool:
+    """Whether no two of the paths share a serializer, as parallel links; then a max-flow is a sum."""
+    hops = [hop for path in paths for hop in path["hops"]]
+    used = {(hop["link"], hop["direction"]) for hop in hops}
+    on_media = any(links[hop["link"]]["medium"] is not None for hop in hops)
+    return len(used) == len(hops) and not on_media and not any(path.get("routed") for path in paths)
+
+
+def _sum_of_narrowest(paths: list[Json], state: NetworkState) -> float | None:
+    """What disjoint paths carry; None if one of them has no rate limit."""
+    rates = [[state.rates[hop["link"], hop["direction"]] for hop in path["hops"]] for path in paths]
+    narrowest = [min((rate for rate in of_path if rate is not None), default=None) for of_path in rates]
+    limited = [rate for rate in narrowest if rate is not None]
+    return sum(limited) if len(limited) == len(narrowest) else None
 
 
 def _add_hop(

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def environment() -> Json:
     }
 
 
+@cache
 def _package_version() -> str | None:
     try:
         return version("mptcplab")
@@ -34,6 +36,7 @@ def _package_version() -> str | None:
         return None
 
 
+@cache
 def _commit() -> str | None:
     """The checked-out commit, marked if files differ from it; None for an installed package."""
     directory = Path(__file__).resolve().parents[3]
@@ -52,6 +55,7 @@ def _commit() -> str | None:
     return described.stdout.strip()
 
 
+@cache
 def _cpu_model() -> str | None:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -61,6 +65,7 @@ def _cpu_model() -> str | None:
     return names[0] if names else None
 
 
+@cache
 def _memory_bytes() -> int | None:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

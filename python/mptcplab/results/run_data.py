@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,11 @@ class RunData:
     samples: Samples
     units: Units
     backend: str = "sim"
+
+    @cached_property
+    def read_subflows(self) -> dict[str, list[Any]]:
+        """What ``subflows_of`` has read of each flow: many metrics ask for it."""
+        return {}
 
     @cached_property
     def end_s(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from mptcplab import metrics
 from mptcplab.results.entities import DOWN, Entity, Json
@@ -61,7 +62,7 @@ class Subflow:
         """Its path in the samples."""
         return f"flows.{self.flow}.subflows.{self.id}"
 
-    @property
+    @cached_property
     def addresses(self) -> frozenset[str]:
         """Its two addresses, without ports."""
         return frozenset(end.rpartition(":")[0].strip("[]") for end in (self.local, self.remote))
@@ -73,7 +74,10 @@ class Subflow:
 
 def subflows_of(run: RunData, flow: str) -> list[Subflow]:
     """The subflows of a flow in the order in which they were opened; none where the back-end reports none."""
-    return [Subflow.of(flow, reported) for reported in run.flow_results[flow].get("subflows") or []]
+    if flow not in run.read_subflows:
+        reported = run.flow_results[flow].get("subflows") or []
+        run.read_subflows[flow] = [Subflow.of(flow, one) for one in reported]
+    return run.read_subflows[flow]
 
 
 def subflow_at(path: str, known: dict[str, Entity], udp: Iterable[str] = ()) -> Entity | None:

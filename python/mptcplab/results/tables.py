@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from mptcplab.errors import MptcplabError
 from mptcplab.metrics.arrays import Floats, Integers
 
 NANOS_PER_SECOND = 1e9
+#: Whether the samples of an entity and a metric are wanted.
+Keep = Callable[[str, str], bool]
 
 
 class TableError(MptcplabError):
@@ -65,18 +67,23 @@ class Series:
 class Samples:
     """The sample table, by entity and metric."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, keep: Keep | None = None) -> None:
+        """With ``keep``, only the entities and metrics that it wants."""
         entity, entities = table.labels("entity")
         metric, metrics = table.labels("metric")
-        self._times = table.numbers("time_ns") / NANOS_PER_SECOND
-        self._values = np.asarray(table.numbers("value"), dtype=np.float64)
+        times, values = table.numbers("time_ns"), np.asarray(table.numbers("value"), dtype=np.float64)
+        if keep is not None:
+            wanted = np.array([[keep(one, name) for name in metrics] for one in entities], dtype=bool)
+            rows = np.flatnonzero(wanted[entity, metric]) if len(entity) else entity
+            entity, metric, times, values = entity[rows], metric[rows], times[rows], values[rows]
+        self._times, self._values = times / NANOS_PER_SECOND, values
         self._rows: dict[str, dict[str, Integers]] = {}
         key = entity * max(1, len(metrics)) + metric
         order = np.argsort(key, kind="stable")
         starts = np.flatnonzero(np.diff(key[order], prepend=-1))
-        for rows in np.split(order, starts[1:]) if len(order) else []:
-            name = entities[entity[rows[0]]]
-            self._rows.setdefault(name, {})[metrics[metric[rows[0]]]] = rows
+        for of_series in np.split(order, starts[1:]) if len(order) else []:
+            name = entities[entity[of_series[0]]]
+            self._rows.setdefault(name, {})[metrics[metric[of_series[0]]]] = of_series
 
     def series(self, entity: str, metric: str) -> Series | None:
         """The samples of one metric in order of time, or None if there are none."""

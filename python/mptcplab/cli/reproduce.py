@@ -1,0 +1,164 @@
+"""``mptcplab reproduce``: a paper's claims, published against measured."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mptcplab.cli.options import As_json, Fresh, Out, Seed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Executor
+
+    from mptcplab.report.page import Picture
+    from mptcplab.reproduction import Observations, Outcome, Study
+    from mptcplab.results import Bundle
+    from mptcplab.runner import Job, Observer
+
+EXAMPLE = "Example: mptcplab reproduce alenazi2019 --only fig9 --quick"
+PAGE, COMPARISONS = "reproduction.html", "comparisons.csv"
+#: In real time so many runs go on at once at first; those that were not on time again with half as many, down to one.
+AT_ONCE = 8
+
+
+def command(
+    paper: Annotated[str, typer.Argument(help="A paper with a table of claims: alenazi2019.")],
+    on: Annotated[str, typer.Option("--on", help="Back-ends, with commas.", metavar="sim,kernel")] = "sim",
+    only: Annotated[str | None, typer.Option(help="A figure, an experiment or a claim.", metavar="fig9")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="6 repetitions (in real time 3) and no other assumptions: provisional.")
+    ] = False,
+    seed: Seed = 1,
+    out: Out = Path("results"),
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help=f"Runs at a time; default one per core, live {AT_ONCE} while on time.")
+    ] = None,
+    fresh: Fresh = False,
+    export: Annotated[Path | None, typer.Option(help="Also write every figure and number here.")] = None,
+    as_json: As_json = False,
+) -> None:
+    """Reproduce a paper: each claim against measurements.
+
+    Two verdicts each: on the stack of then, and on today's. Runs in --out only what is not done, and writes a page.
+    """
+    from mptcplab.backends import backend
+    from mptcplab.reproduction import Outcome, load, study
+
+    backends = list(dict.fromkeys(on.split(",")))
+    for name in backends:
+        backend(name).ready()
+    planned = study(load(paper), backends, only=only, quick=quick)
+
+    from mptcplab.cli.output import print_json, print_remark
+    from mptcplab.cli.progress import progress
+    from mptcplab.reproduction import document
+    from mptcplab.results import summary
+    from mptcplab.sweep import processes
+
+    work = {name: planned.jobs(name, seed=seed, out=out, fresh=fresh) for name in backends}
+    every = [job for of_backend in work.values() for job in of_backend]
+    with processes(jobs or _cores()) as pool:
+        with progress([job for job in every if job.done is None]) as observer:
+            bundles = [bundle for name in backends for bundle in _carried_out(work[name], pool, observer, jobs)]
+        outcome = Outcome.of(planned, _observed(planned, bundles, pool, seed, out))
+        page = _write(outcome, bundles, pool, out / paper / PAGE, export)
+    if as_json:
+        print_json(summary(bundles) | document(outcome) | {"page": str(page)})
+    else:
+        _show(outcome, bundles)
+        reused = sum(job.done is not None for job in every)
+        if reused:
+            print_remark(f"done already: {reused} of {len(bundles)} (--fresh runs all again)")
+        print_remark(f"report: {page}")
+    if any(bundle.status != "done" for bundle in bundles):
+        raise typer.Exit(4)
+
+
+def _cores() -> int:
+    import os
+
+    return os.cpu_count() or 1
+
+
+def _carried_out(work: Sequence[Job], pool: Executor, observer: Observer, jobs: int | None) -> list[Bundle]:
+    """The bundles of all runs of one back-end."""
+    from dataclasses import replace
+
+    from mptcplab.backends import backend
+    from mptcplab.runner import execute
+    from mptcplab.sweep import carry_out
+
+    if not work or not backend(work[0].backend).in_real_time:
+        return carry_out(work, pool, observer)
+    at_once = jobs or AT_ONCE
+    bundles = execute(work, observer, workers=at_once)
+    while at_once > 1 and any(bundle.status == "invalid" for bundle in bundles):
+        at_once //= 2
+        again = [job if b.status == "invalid" else replace(job, done=b) for job, b in zip(work, bundles, strict=True)]
+        bundles = execute(again, observer, workers=at_once)
+    return bundles
+
+
+def _observed(planned: Study, bundles: Sequence[Bundle], pool: Executor, seed: int, out: Path) -> Observations:
+    """What the done runs of each cell left, in order of the seeds."""
+    from mptcplab.reproduction import observe
+
+    done = {bundle.path for bundle in bundles if bundle.status == "done"}
+    seen = {path: pool.submit(observe, path) for path in done}
+    return {
+        key: [seen[path].result().of(planned.cells[key].experiment) for path in paths if path in seen]
+        for key, paths in planned.bundles(seed=seed, out=out).items()
+    }
+
+
+def _write(outcome: Outcome, bundles: Sequence[Bundle], pool: Executor, page: Path, export: Path | None) -> Path:
+    """Write the page, and with ``export`` figures and numbers."""
+    import shlex
+
+    from mptcplab.cli.output import write_text
+    from mptcplab.report import pictures_of, reproduction_page, sheets
+
+    drawn = [pool.submit(pictures_of, sheet, export) for sheet in sheets(outcome)]
+    pictures: list[Picture] = [picture for one in drawn for picture in one.result()]
+    page.parent.mkdir(parents=True, exist_ok=True)
+    records = [bundle.record for bundle in bundles]
+    write_text(page, reproduction_page(outcome, pictures, records, shlex.join(["mptcplab", *sys.argv[1:]])))
+    if export is not None:
+        _export(outcome, export / COMPARISONS)
+    return page
+
+
+def _export(outcome: Outcome, file: Path) -> None:
+    """Every comparison as a row: claim, arm, back-end, and what the document has of it."""
+    import csv
+
+    from mptcplab.reproduction import document
+
+    rows = [
+        {"claim": claim["id"], "arm": one["arm"], "backend": one["backend"], **part}
+        for claim in document(outcome)["claims"]
+        for one in claim["on"]
+        for part in one["compared"]
+    ]
+    with file.open("w", newline="", encoding="utf-8") as opened:
+        writer = csv.DictWriter(opened, list(rows[0]) if rows else [])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _show(outcome: Outcome, bundles: Sequence[Bundle]) -> None:
+    from rich.markup import escape
+
+    from mptcplab.cli.outcome import print_not_done
+    from mptcplab.cli.output import print_line, print_table
+    from mptcplab.report import claims_grid, tally
+
+    grid = claims_grid(outcome)
+    print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows])
+    print_not_done(bundles)
+    for line in tally(outcome):
+        print_line(line)

@@ -1,0 +1,24 @@
+"""What a run depends on besides its description, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mptcplab.report.quantities import quantity
+from mptcplab.results.entities import Json
+
+
+def machine_rows(record: Json) -> list[list[str]]:
+    """Versions, kernel and machine of a run's record, each with its name."""
+    machine, versions = record["machine"], record["versions"]
+    memory = quantity(machine["memory_bytes"], "B") if machine["memory_bytes"] else None
+    return [
+        ["mptcplab", " ".join(_given(versions["mptcplab"], versions["commit"]))],
+        ["Python", versions["python"]],
+        ["kernel", record["kernel"]],
+        ["machine", ", ".join(_given(machine["cpu"], machine["architecture"], f"{machine['cpus']} CPUs", memory))],
+    ]
+
+
+def _given(*values: str | None) -> Iterable[str]:
+    return (value for value in values if value)

@@ -1,0 +1,207 @@
+"""The page of a paper reproduced: published against measured, claim by claim, and figures as the paper draws them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mptcplab.plots import Drawing, arrivals_of, export, overlay, stacked, style, timeline
+from mptcplab.report.machine import machine_rows
+from mptcplab.report.page import Grid, Picture, render
+from mptcplab.reproduction import AS_DESCRIBED, Arm, Compared, Figure, Observation, Outcome, Verdict, numbers, why
+from mptcplab.results import RunData
+from mptcplab.results.entities import Json
+
+NO_BREAK = "\N{NON-BREAKING HYPHEN}"
+ARMS = {
+    "then": "the stack of the paper's time, the out-of-tree kernel's behaviour and algorithms",
+    "today": "a mainline kernel's behaviour, its scheduler, and the same congestion controls by their formulas",
+}
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What one figure needs in one arm: observations by the value of the figure's parameter, and of its examples."""
+
+    figure: Figure
+    arm: Arm
+    lines: Mapping[str, Sequence[Observation]]
+    examples: Mapping[str, Observation]
+
+
+def sheets(outcome: Outcome) -> list[Sheet]:
+    """The figures of which something was run, in the paper's order, each in both arms."""
+    found = [_sheet(outcome, figure, arm) for figure in outcome.study.paper.figures for arm in outcome.study.arms]
+    return [sheet for sheet in found if sheet.lines]
+
+
+def _sheet(outcome: Outcome, figure: Figure, arm: Arm) -> Sheet:
+    cells = outcome.study.experiments(figure.on, arm, AS_DESCRIBED)
+    seen = {cell.name: (cell, outcome.observations.get(cell.key, ())) for cell in cells}
+    lines = {_label(figure, name, cell.experiment): runs for name, (cell, runs) in seen.items() if runs}
+    return Sheet(figure, arm, lines, {name: seen[name][1][0] for name in figure.examples if seen.get(name, (0, ()))[1]})
+
+
+def _label(figure: Figure, name: str, experiment: Json) -> str:
+    """``n = 3``, the name of an algorithm, or that of the experiment."""
+    if figure.label == "name":
+        return name.partition("/")[2]
+    value = experiment["parameters"][figure.label]
+    return str(value) if isinstance(value, str) else f"{figure.label} = {value}"
+
+
+def pictures_of(sheet: Sheet, exported: Path | None = None) -> list[Picture]:
+    """Draw one sheet; with ``exported`` also as files there. Slow enough to be done by several processes."""
+    drawings = list(_drawings(sheet))
+    if exported is not None:
+        export(drawings, exported)
+    return [Picture.of(drawing) for drawing in drawings]
+
+
+def _drawings(sheet: Sheet) -> Iterator[Drawing]:
+    runs = {label: [one.run for one in of_label] for label, of_label in sheet.lines.items()}
+    flow = next(iter(next(iter(runs.values()))[0].flows))
+    place = f"{sheet.figure.id}-{sheet.arm.name}-{Path(sheet.arm.backend).name}"
+    for kind in sheet.figure.draw:
+        draw = overlay if kind == "goodput" else arrivals_of
+        drawing = draw(f"{place}-{kind}", runs, flow)
+        if drawing is not None:
+            yield replace(drawing, title=f"{sheet.figure.title}, {sheet.arm.label}")
+    for name, one in sheet.examples.items():
+        yield from _of_run(one.run, f"{place}-{name.replace('/', '-')}", f"{name}, seed {one.seed}, {sheet.arm.label}")
+
+
+def _of_run(run: RunData, place: str, where: str) -> Iterator[Drawing]:
+    with style():
+        for kind, draw in (("subflows", stacked), ("timeline", timeline)):
+            drawing = draw(run)
+            if drawing is not None:
+                yield replace(drawing, name=f"{place}-{kind}", title=f"{drawing.title}: {where}")
+
+
+def reproduction_page(outcome: Outcome, pictures: Sequence[Picture], records: Sequence[Json], command: str) -> str:
+    """The page as HTML; ``records`` are those of all runs."""
+    study = outcome.study
+    return render(
+        "reproduction.html.j2",
+        title=study.paper.title,
+        says=study.paper.says,
+        warnings=_warnings(outcome, records),
+        tally=list(tally(outcome)),
+        arms=[f"{arm.label}: {ARMS[arm.name]}" for arm in outcome.able],
+        claims=claims_grid(outcome),
+        compared=_compared(outcome),
+        pictures=pictures,
+        disagreements=_disagreements(outcome),
+        contradictions=_contradictions(outcome),
+        assumptions=_assumptions(outcome),
+        environment=_environment(outcome, records),
+        command=command,
+    )
+
+
+def tally(outcome: Outcome) -> Iterator[str]:
+    """How many claims came out how, a sentence for each arm."""
+    for arm in outcome.study.arms:
+        if arm not in outcome.able:
+            reasons = (part.why_not for one in outcome.verdicts if one.arm == arm for part in one.compared)
+            reason = next((one for one in reasons if one is not None), "no claim is tested")
+            yield f"{arm.label} cannot be run: {reason}."
+            continue
+        found = Counter(one.kind for one in outcome.verdicts if one.arm == arm)
+        counts = ", ".join(f"{count} {kind}" for kind, count in found.most_common())
+        yield f"{arm.label}: of {found.total()} {'claim' if found.total() == 1 else 'claims'} {counts}."
+
+
+def claims_grid(outcome: Outcome) -> Grid:
+    """A row for each claim and arm: what the paper says, the verdict, and the sentence why."""
+    heads = ["claim", "what the paper says", "stack", "verdict", "why"]
+    rows = []
+    for claim in outcome.study.claims:
+        for index, one in enumerate(one for one in outcome.verdicts if one.claim is claim and one.arm in outcome.able):
+            said = [claim.id.replace("-", NO_BREAK), f"{claim.says} ({claim.source})"] if index == 0 else ["", ""]
+            rows.append([*said, one.arm.label, verdict_words(one), why(outcome, one)])
+    return Grid(heads, rows)
+
+
+def verdict_words(verdict: Verdict) -> str:
+    """``depends on queues of 10 packets``, ``refuted, provisional``."""
+    words = f"depends on {', '.join(verdict.flipped)}" if verdict.kind == "depends" else str(verdict.kind)
+    return f"{words}, provisional" if verdict.provisional else words
+
+
+def _compared(outcome: Outcome) -> Grid:
+    rows = [
+        [one.claim.id, one.arm.label, part.judged.kind, _numbers(part), f"holds if {part.comparison.holds}"]
+        for one in outcome.verdicts
+        if one.arm in outcome.able
+        for part in one.compared
+    ]
+    return Grid(["claim", "stack", "verdict", "measured", "tolerance"], rows)
+
+
+def _numbers(part: Compared) -> str:
+    return f"{part.on}: {part.why_not}" if part.why_not is not None else numbers(part)
+
+
+def _warnings(outcome: Outcome, records: Sequence[Json]) -> list[str]:
+    found = []
+    if outcome.study.quick:
+        found.append("A quick look: fewer repetitions, and other assumptions were not tried. Verdicts are provisional.")
+    spoiled = [record for record in records if record["status"] != "done"]
+    found += [f"{one['experiment']}, seed {one['seed']}, is {one['status']}: {one['why']}" for one in spoiled[:10]]
+    return found
+
+
+def _disagreements(outcome: Outcome) -> list[str]:
+    return [
+        f"{one.claim.id}, {one.arm.name}: "
+        + "; ".join(f"{v.arm.backend} says {v.kind} ({why(outcome, v)})" for v in (one, other))
+        for one, other in outcome.disagreements()
+    ]
+
+
+def _contradictions(outcome: Outcome) -> Grid:
+    rows = [
+        [one.id, one.says, one.reading, _tried(outcome, {alternative.label for alternative in one.instead})]
+        for one in outcome.study.contradictions
+    ]
+    return Grid(["", "what contradicts itself", "how it was read", "read otherwise"], rows)
+
+
+def _assumptions(outcome: Outcome) -> Grid:
+    rows = [
+        [one.id, one.says, one.why, _tried(outcome, {alternative.label for alternative in one.instead})]
+        for one in outcome.study.paper.assumptions
+    ]
+    return Grid(["", "assumed", "why", "with another"], rows)
+
+
+def _tried(outcome: Outcome, labels: set[str]) -> str:
+    """What the verdicts are under other values: ``queues of 10 packets: CL-A8 then (sim) reproduced``."""
+    found: dict[str, list[str]] = {}
+    for one in outcome.verdicts:
+        for label, kind in one.tried.items():
+            if label in labels:
+                found.setdefault(label, []).append(f"{one.claim.id} {one.arm.label} {kind}")
+    if not found:
+        return "not tried in this run" if labels else ""
+    return ". ".join(f"With {label}: {', '.join(told)}" for label, told in found.items())
+
+
+def _environment(outcome: Outcome, records: Sequence[Json]) -> Grid:
+    rows = machine_rows(records[0]) if records else []
+    for backend in dict.fromkeys(record["backend"] for record in records):
+        seeds = [record["seed"] for record in records if record["backend"] == backend]
+        rows.append([f"runs on {backend}", f"{len(seeds)}, seeds {min(seeds)} to {max(seeds)}"])
+    for arm in outcome.study.arms:
+        ran = [cell for cell in outcome.study.cells.values() if cell.arm == arm and cell.chosen.choice is not None]
+        used = dict.fromkeys(
+            f"{s['where']}: {s['used']} instead of {s['asked']}"
+            for cell in ran
+            for s in (cell.chosen.choice.substitutions if cell.chosen.choice else ())
+        )
+        rows += [[f"second choices of {arm.label}", "; ".join(used)]] if used else []
+    return Grid(["", ""], rows)

@@ -1,0 +1,70 @@
+"""What ``reproduce --json`` has of the claims, for programs."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+from mptcplab.reproduction.arms import NAMES
+from mptcplab.reproduction.outcome import Compared, Outcome, Verdict
+from mptcplab.reproduction.reasons import what, why
+
+Json = dict[str, Any]
+
+
+def document(outcome: Outcome) -> Json:
+    """Keys ``paper claims disagreements``.
+
+    A claim has ``id says figure source``, and ``then`` and ``today`` with the verdict of the back-end that stands for
+    the arm: ``verdict provisional why backend depends_on tried compared``; ``on`` has those of each back-end.
+    """
+    return {
+        "paper": outcome.study.paper.id,
+        "claims": [
+            {"id": claim.id, "says": claim.says, "figure": claim.figure, "source": claim.source}
+            | {name: _verdict(outcome, outcome.verdict(claim, name)) for name in NAMES}
+            | {"on": [_verdict(outcome, one) | {"arm": one.arm.name} for one in outcome.verdicts if one.claim is claim]}
+            for claim in outcome.study.claims
+        ],
+        "disagreements": [
+            {
+                "id": one.claim.id,
+                "arm": one.arm.name,
+                "verdicts": {v.arm.backend: {"verdict": v.kind, "why": why(outcome, v)} for v in (one, other)},
+            }
+            for one, other in outcome.disagreements()
+        ],
+    }
+
+
+def _verdict(outcome: Outcome, verdict: Verdict) -> Json:
+    return {
+        "verdict": verdict.kind,
+        "provisional": verdict.provisional,
+        "why": why(outcome, verdict),
+        "backend": verdict.arm.backend,
+        "depends_on": list(verdict.flipped),
+        "tried": dict(verdict.tried),
+        "compared": [_compared(one) for one in verdict.compared],
+    }
+
+
+def _compared(one: Compared) -> Json:
+    spread = one.judged.spread
+    return {
+        "experiment": one.on,
+        "what": what(one),
+        "published": one.comparison.published,
+        "unit": "" if one.comparison.over else one.comparison.unit,
+        "holds": one.comparison.holds,
+        "verdict": one.judged.kind,
+        "n": spread.n if spread else 0,
+        "median": _finite(spread.median) if spread else None,
+        "ci95": [_finite(spread.low), _finite(spread.high)] if spread else None,
+        "why": one.why_not or one.why_without,
+    }
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity: a ratio to nothing is null."""
+    return value if isfinite(value) else None

@@ -1,0 +1,79 @@
+"""The two notations of a table of claims: what is measured where, and which values a claim allows."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"
+_WINDOW = rf"({_NUMBER})\.\.({_NUMBER})"
+_MEASURE = re.compile(rf"([\w.]+)(?: {_WINDOW})?(?: @ (\S+))?")
+_BOUND = re.compile(rf"(<=|>=|<|>|==) ?({_NUMBER})")
+_BAND = re.compile(_WINDOW)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is measured: ``mean_bps 20..50 @ fig9/n1``.
+
+    ``name`` is a quantity, or a metric of an entity as in an expectation; ``window_s`` the part of the run; ``on`` a
+    pattern of experiments of the paper in which ``{n}`` is the parameter n of the experiment it is compared with.
+    """
+
+    name: str
+    window_s: tuple[float, float] | None
+    on: str | None
+
+    @classmethod
+    def parse(cls, text: str) -> Measure:
+        """Raises ValueError."""
+        match = _MEASURE.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is not of the form NAME [FROM..TO] [@ EXPERIMENT]")
+        name, start, end, on = match.groups()
+        window = None if start is None else (float(start), float(end))
+        if window is not None and not window[0] < window[1]:
+            raise ValueError(f"{text!r}: the window is empty")
+        return cls(name, window, on)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from ``low`` to ``high``, ends included unless open: ``>= 0.95``, ``< 1``, ``6.8..8.0``, ``== 9``."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    low_open: bool = False
+    high_open: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Range:
+        """Raises ValueError."""
+        if band := _BAND.fullmatch(text):
+            low, high = float(band[1]), float(band[2])
+            if low > high:
+                raise ValueError(f"{text!r}: the range is empty")
+            return cls(low, high)
+        bound = _BOUND.fullmatch(text)
+        if bound is None:
+            raise ValueError(f"{text!r} is no range; allowed: >= 0.95, < 1, == 9, or 6.8..8.0")
+        sign, number = bound[1], float(bound[2])
+        if sign == "==":
+            return cls(number, number)
+        if sign.startswith("<"):
+            return cls(high=number, high_open=sign == "<")
+        return cls(low=number, low_open=sign == ">")
+
+    def holds_all(self, low: float, high: float) -> bool:
+        """Whether all from ``low`` to ``high`` lie within."""
+        above = low > self.low if self.low_open else low >= self.low
+        below = high < self.high if self.high_open else high <= self.high
+        return above and below
+
+    @property
+    def outside(self) -> tuple[Range, ...]:
+        """What lies beside it."""
+        below = (Range(high=self.low, high_open=not self.low_open),) if self.low > -math.inf else ()
+        above = (Range(low=self.high, low_open=not self.high_open),) if self.high < math.inf else ()
+        return below + above

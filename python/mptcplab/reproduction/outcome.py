@@ -1,0 +1,231 @@
+"""What came of a study: each claim judged in each arm, with what decided it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mptcplab import metrics
+from mptcplab.backends import ON_KERNEL
+from mptcplab.reproduction.arms import NAMES, Arm
+from mptcplab.reproduction.claims import Claim, Comparison
+from mptcplab.reproduction.notation import Measure
+from mptcplab.reproduction.observation import Observation
+from mptcplab.reproduction.quantities import measured
+from mptcplab.reproduction.study import AS_DESCRIBED, Study, alternatives
+from mptcplab.reproduction.verdict import Judged, Kind, flips, judge, together
+from mptcplab.results import Absent
+
+Json = dict[str, Any]
+#: The observations of each cell.
+Observations = Mapping[tuple[Arm, str, str], Sequence[Observation]]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison in one experiment, or over several of a trend: its verdict, or why there are no values."""
+
+    comparison: Comparison
+    on: str
+    judged: Judged
+    why_not: str | None = None
+    #: How many of the done runs have no value, and why the last of them.
+    without: int = 0
+    why_without: str | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim in an arm. ``flipped`` has the labels of assumptions under which the opposite holds."""
+
+    claim: Claim
+    arm: Arm
+    kind: Kind
+    compared: Sequence[Compared]
+    flipped: Sequence[str] = ()
+    #: The verdict of each other assumption or reading that was tried.
+    tried: Mapping[str, Kind] = field(default_factory=dict)
+    #: Of a quick look, which tries no other assumptions.
+    quick: bool = False
+
+    @property
+    def provisional(self) -> bool:
+        """Whether it comes of a quick look, or rests on fewer repetitions than an interval of 95 % needs."""
+        return (self.quick and self.decisive is not None) or any(
+            one.judged.provisional for one in self.compared if one.why_not is None
+        )
+
+    @property
+    def decisive(self) -> Compared | None:
+        """The comparison that decided: the first of the claim's kind."""
+        kind = together([one.judged.kind for one in self.compared])
+        return next((one for one in self.compared if one.judged.kind == kind), None)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A study after its runs."""
+
+    study: Study
+    observations: Observations
+    verdicts: Sequence[Verdict]
+
+    @classmethod
+    def of(cls, study: Study, observations: Observations) -> Outcome:
+        """Judge every claim in every arm."""
+        verdicts = [_verdict(study, observations, claim, arm) for claim in study.claims for arm in study.arms]
+        return cls(study, observations, verdicts)
+
+    def verdict(self, claim: Claim, name: str) -> Verdict:
+        """The verdict of an arm that stands for it: the kernel's where it ran, else that of the first back-end."""
+        found = [one for one in self.verdicts if one.claim is claim and one.arm.name == name]
+        able = [one for one in found if one.kind != "cannot be run"] or found
+        return next((one for one in able if one.arm.backend == ON_KERNEL), able[0])
+
+    @property
+    def able(self) -> list[Arm]:
+        """The arms in which some claim could be put to the test."""
+        return [arm for arm in self.study.arms if self._tested(arm)]
+
+    def _tested(self, arm: Arm) -> bool:
+        return any(part.why_not is None for one in self.verdicts if one.arm == arm for part in one.compared)
+
+    def disagreements(self) -> list[tuple[Verdict, Verdict]]:
+        """Pairs of back-ends that both decide a claim in the same arm, differently."""
+        pairs = []
+        for claim in self.study.claims:
+            for name in NAMES:
+                found = [one for one in self.verdicts if one.claim is claim and one.arm.name == name]
+                pairs += [(one, two) for i, one in enumerate(found) for two in found[i + 1 :] if _differ(one, two)]
+        return pairs
+
+
+def _differ(one: Verdict, two: Verdict) -> bool:
+    return flips(_base(one), _base(two))
+
+
+def _base(verdict: Verdict) -> Kind:
+    """The verdict as described, without what other assumptions would make of it."""
+    return together([one.judged.kind for one in verdict.compared])
+
+
+def _verdict(study: Study, observations: Observations, claim: Claim, arm: Arm) -> Verdict:
+    if claim.untested is not None:
+        return Verdict(claim, arm, "cannot be run", [])
+    compared = compare(study, observations, claim, arm, AS_DESCRIBED)
+    kind = together([one.judged.kind for one in compared])
+    tried = {
+        label: together([one.judged.kind for one in compare(study, observations, claim, arm, label)])
+        for label in _labels(study, claim, arm)
+    }
+    assumed = {one.label for assumption in study.paper.assumptions for one in assumption.instead}
+    flipped = [label for label, other in tried.items() if label in assumed and flips(kind, other)]
+    return Verdict(claim, arm, "depends" if flipped else kind, compared, flipped, tried, study.quick)
+
+
+def _labels(study: Study, claim: Claim, arm: Arm) -> list[str]:
+    run = {variant for of_arm, variant, _ in study.cells if of_arm == arm}
+    return [one.label for one, concerns in alternatives(study.paper) if claim.id in concerns and one.label in run]
+
+
+def compare(study: Study, observations: Observations, claim: Claim, arm: Arm, variant: str) -> list[Compared]:
+    """Every comparison of a claim, once for each experiment that it means."""
+    return [
+        one
+        for comparison in claim.compare
+        for one in (
+            [_trend(study, observations, comparison, arm, variant)]
+            if comparison.trend
+            else _each(study, observations, comparison, arm, variant)
+        )
+    ]
+
+
+def _each(study: Study, observations: Observations, comparison: Comparison, arm: Arm, variant: str) -> list[Compared]:
+    found = []
+    for cell in study.experiments(comparison.above.on or "", arm, variant):
+        if cell.chosen.why_not is not None:
+            found.append(_cannot(comparison, cell.name, cell.chosen.why_not))
+            continue
+        runs = {one.seed: one for one in observations.get(cell.key, ())}
+        divisors, why_not = _divisors(study, observations, comparison, runs, arm, variant, cell.name)
+        values, absent = _values(comparison.above, runs)
+        why_not = why_not or (absent if not values else None)
+        if why_not is not None:
+            found.append(_cannot(comparison, cell.name, why_not))
+            continue
+        ratios = [_ratio(value, divisors[seed]) for seed, value in values.items() if seed in divisors]
+        known = [ratio for ratio in ratios if ratio is not None]
+        judged = judge(known, comparison.allowed, comparison.excluded)
+        found.append(Compared(comparison, cell.name, judged, without=len(runs) - len(known), why_without=absent))
+    return found
+
+
+def _divisors(
+    study: Study,
+    observations: Observations,
+    comparison: Comparison,
+    runs: Mapping[int, Observation],
+    arm: Arm,
+    variant: str,
+    name: str,
+) -> tuple[dict[int, float], str | None]:
+    """What the values are divided by, seed by seed, and why there is nothing."""
+    below = comparison.below
+    if below is None:
+        return dict.fromkeys(runs, 1.0), None
+    if below.on is not None:
+        parameters = study.cells[arm, variant, name].experiment["parameters"]
+        (cell,) = study.experiments(below.on.format(**parameters), arm, variant)
+        if cell.chosen.why_not is not None:
+            return {}, cell.chosen.why_not
+        runs = {one.seed: one for one in observations.get(cell.key, ())}
+    values, absent = _values(below, runs)
+    return values, absent if not values else None
+
+
+def _trend(study: Study, observations: Observations, comparison: Comparison, arm: Arm, variant: str) -> Compared:
+    """The rank correlation with a parameter, within each seed that all the experiments have."""
+    pattern, parameter = comparison.above.on or "", comparison.trend or ""
+    cells = study.experiments(pattern, arm, variant)
+    why_not = next((cell.chosen.why_not for cell in cells if cell.chosen.why_not is not None), None)
+    if why_not is not None:
+        return _cannot(comparison, pattern, why_not)
+    series: dict[int, list[tuple[float, float]]] = {}
+    for cell in cells:
+        values, absent = _values(comparison.above, {one.seed: one for one in observations.get(cell.key, ())})
+        if not values:
+            return _cannot(comparison, pattern, absent or "no run was done")
+        for seed, value in values.items():
+            series.setdefault(seed, []).append((float(cell.experiment["parameters"][parameter]), value))
+    whole = [points for points in series.values() if len(points) == len(cells)]
+    found = [metrics.rank_correlation(*zip(*points, strict=True)) for points in whole]
+    # Values that are all alike follow nothing.
+    known = [0.0 if one is None else one for one in found]
+    return Compared(comparison, pattern, judge(known, comparison.allowed, comparison.excluded))
+
+
+def _values(measure: Measure, runs: Mapping[int, Observation]) -> tuple[dict[int, float], str | None]:
+    """The values by seed, and why the last of those that are missing is."""
+    values: dict[int, float] = {}
+    why: str | None = "no run was done" if not runs else None
+    for seed, run in sorted(runs.items()):
+        value = measured(measure, run)
+        if isinstance(value, Absent):
+            why = value.why
+        else:
+            values[seed] = value
+    return values, why
+
+
+def _ratio(value: float, divisor: float) -> float | None:
+    """Anything over nothing is more than any number: leaving that run out would flatter the other."""
+    if divisor:
+        return value / divisor
+    return math.inf if value else None
+
+
+def _cannot(comparison: Comparison, on: str, why: str) -> Compared:
+    return Compared(comparison, on, Judged("cannot be run", None, provisional=False), why)

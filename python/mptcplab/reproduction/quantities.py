@@ -1,0 +1,103 @@
+"""What claims measure in a run: a metric of an entity, or a quantity of a part of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from mptcplab import metrics
+from mptcplab.reproduction.notation import Measure
+from mptcplab.reproduction.observation import Observation
+from mptcplab.results import Absent, RunData, Value, subflows_of
+
+BIN_S = 1.0
+NO_SAMPLES = "the back-end gave no samples of it"
+PARAMETER = "parameters."
+
+
+def measured(measure: Measure, observation: Observation) -> Value:
+    """The value in one run. Raises KeyError for a name that is no quantity and no metric."""
+    if measure.name.startswith(PARAMETER):
+        return float(observation.parameters[measure.name.removeprefix(PARAMETER)])
+    if "." not in measure.name:
+        run = observation.run
+        start_s, end_s = measure.window_s or (0.0, run.end_s)
+        if end_s > run.end_s + 1e-9 and start_s >= run.end_s:
+            return Absent(f"the run ended at {run.end_s:.4g} s")
+        return QUANTITIES[measure.name](run, start_s, min(end_s, run.end_s))
+    entity, _, name = measure.name.rpartition(".")
+    value = observation.metrics.get(entity, {}).get(name)
+    return Absent(observation.absent.get(entity, {}).get(name, NO_SAMPLES)) if value is None else value
+
+
+def _mean_bps(run: RunData, start_s: float, end_s: float) -> Value:
+    counter = run.in_order(_flow(run))
+    mean = None if counter is None else metrics.mean_rate(counter.times_s, counter.values, start_s, end_s)
+    return Absent(NO_SAMPLES) if mean is None else mean
+
+
+def _rates(run: RunData, start_s: float, end_s: float) -> list[float]:
+    counter = run.in_order(_flow(run))
+    if counter is None:
+        return []
+    return [float(v) for v in metrics.binned_rate(counter.times_s, counter.values, start_s, end_s, BIN_S)[1]]
+
+
+def _of_rates(of: Callable[[list[float]], float], run: RunData, start_s: float, end_s: float) -> Value:
+    rates = _rates(run, start_s, end_s)
+    return of(rates) if rates else Absent(NO_SAMPLES)
+
+
+def _min_arrived_bps(run: RunData, start_s: float, end_s: float) -> Value:
+    """The least second of what arrives over all subflows, in any order, in first copies of each subflow."""
+    counters = [run.samples.series(one.entity, "bytes_received") for one in subflows_of(run, _flow(run))]
+    of_each = [
+        # A subflow that came later had carried nothing before its first sample.
+        metrics.binned_rate([0.0, *one.times_s], [0.0, *one.values], start_s, end_s, BIN_S)[1]
+        for one in counters
+        if one is not None
+    ]
+    return float(np.sum(of_each, axis=0).min()) if of_each else Absent(NO_SAMPLES)
+
+
+def _variation(rates: list[float]) -> float:
+    return float(np.std(rates) / np.mean(rates)) if np.mean(rates) else float("inf")
+
+
+def _gaps(run: RunData, start_s: float, end_s: float) -> list[float]:
+    """The times between deliveries of consecutive units, both of them within the window."""
+    times = np.sort(run.units.of(_flow(run)).delivered_s)
+    within = times[(times >= start_s) & (times <= end_s)]
+    return [float(v) for v in np.diff(within)]
+
+
+def _of_gaps(of: Callable[[list[float]], float], run: RunData, start_s: float, end_s: float) -> Value:
+    gaps = _gaps(run, start_s, end_s)
+    return of(gaps) if gaps else Absent("fewer than two data units were delivered there")
+
+
+def _waiting_bytes(run: RunData, start_s: float, end_s: float) -> Value:
+    series = run.samples.series(f"flows.{_flow(run)}", "out_of_order_bytes")
+    if series is None:
+        return Absent(f"back-end {run.backend} does not tell what waits in the receiver's out-of-order queue")
+    within = series.values[(series.times_s >= start_s) & (series.times_s <= end_s)]
+    return float(within.mean()) if len(within) else Absent(NO_SAMPLES)
+
+
+def _flow(run: RunData) -> str:
+    """The flow that a paper's experiment is about: its first."""
+    return next(iter(run.flows))
+
+
+#: Quantities of the first flow from one second of the run to another.
+QUANTITIES: dict[str, Callable[[RunData, float, float], Value]] = {
+    "mean_bps": _mean_bps,
+    "min_bps": partial(_of_rates, min),
+    "min_arrived_bps": _min_arrived_bps,
+    "variation": partial(_of_rates, _variation),
+    "longest_pause_s": partial(_of_gaps, max),
+    "jitter_s2": partial(_of_gaps, lambda gaps: float(np.var(gaps))),
+    "waiting_bytes": _waiting_bytes,
+}

@@ -1,0 +1,138 @@
+"""Why a claim was judged so, in one sentence: the numbers that decided, and what became of the subflows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from mptcplab.reproduction.notation import Measure
+from mptcplab.reproduction.observation import Observation
+from mptcplab.reproduction.outcome import Compared, Outcome, Verdict
+from mptcplab.reproduction.study import AS_DESCRIBED
+from mptcplab.results import fates
+
+#: Counters of a kernel that tell of data that were carried in vain.
+COUNTERS = {
+    "MPTcpExtDuplicateData": "segments came twice",
+    "MPTcpExtNoDSSInWindow": "that TCP had acknowledged were dropped beyond the connection's window",
+}
+
+
+def why(outcome: Outcome, verdict: Verdict) -> str:
+    """The sentence for a claim in an arm."""
+    if verdict.claim.untested is not None:
+        return f"not tested: {verdict.claim.untested}"
+    one = verdict.decisive
+    if one is None:
+        return "nothing was run for it"
+    if one.why_not is not None:
+        return f"{one.on}: {one.why_not}{_beside(verdict)}"
+    parts = [numbers(one)]
+    runs = _runs(outcome, verdict, one)
+    told = subflows_told(runs, one.comparison.above.window_s)
+    parts += [told, *counters_told(runs)] if told else []
+    agreeing = sum(part.judged.kind == "reproduced" for part in verdict.compared)
+    if 0 < agreeing < len(verdict.compared):
+        parts.append(f"{agreeing} of {len(verdict.compared)} comparisons are as published")
+    if verdict.flipped:
+        parts.append(f"the opposite holds with {' and with '.join(verdict.flipped)}")
+    return "; ".join(parts)
+
+
+def numbers(one: Compared) -> str:
+    """``fig9/n3: 7.52 (7.51 to 7.53, n = 10) Mbit/s, published below 6.5 Mbit/s``."""
+    spread, comparison = one.judged.spread, one.comparison
+    said = f", published: {comparison.published}" if comparison.published else ""
+    if spread is None:
+        return f"{one.on}: no values{said}"
+    scale, unit = (1e-6, " Mbit/s") if comparison.unit == "bit/s" and comparison.over is None else (1.0, "")
+    unit = unit or (f" {comparison.unit}" if comparison.unit not in ("", "0/1") else "")
+    low, middle, high = (f"{scale * value:.3g}" for value in (spread.low, spread.median, spread.high))
+    between = f" ({low} to {high}, n = {spread.n})" if low != high else f" (n = {spread.n})"
+    gone = f", and no value in {one.without} more: {one.why_without}" if one.without else ""
+    return f"{one.on}: {what(one)} {middle}{unit}{between}{said}{gone}"
+
+
+def what(one: Compared) -> str:
+    """What a comparison measures, without where."""
+    comparison = one.comparison
+    named = _named(comparison.above)
+    if comparison.trend is not None:
+        return f"rank correlation of {named} with {comparison.trend}"
+    if comparison.below is None:
+        return named
+    on = comparison.below.on
+    beside = "" if on in (None, comparison.above.on) else f" of {on.format_map(_SameName(one.on))}"
+    divisor = _named(comparison.below)
+    return f"{named} over that{beside}" if divisor == named else f"{named} over {divisor}{beside}"
+
+
+class _SameName(dict[str, str]):
+    """The parameters in the name of the experiment beside which another stands: {n} of fig9/n3 is 3."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(re.findall(r"([a-z_]+?)=?([0-9]+)", name.rpartition("/")[2]))
+
+
+def _named(measure: Measure) -> str:
+    name = measure.name.rpartition(".")[2]
+    for suffix in ("_bps", "_bytes", "_s"):
+        name = name.removesuffix(suffix)
+    window = "" if measure.window_s is None else " {:g}-{:g} s".format(*measure.window_s)
+    return name.replace("_", " ").replace("fct", "completion time") + window
+
+
+def subflows_told(runs: Sequence[Observation], window_s: tuple[float, float] | None = None) -> str | None:
+    """What became of the subflows that were hit, in the median of the runs.
+
+    None where nothing had failed before the end of the window that is looked at.
+    """
+    of_runs = [fates(run.run, next(iter(run.run.flows))) for run in runs]
+    every = [fate for of_run in of_runs for fate in of_run]
+    if not every or (window_s is not None and window_s[1] <= min(fate.hit_s for fate in every)):
+        return None
+    hit = median(len(of_run) for of_run in of_runs)
+    recreated = median(sum(fate.recreated_s is not None for fate in of_run) for of_run in of_runs)
+    told = [f"subflows hit {hit:g}, re-created {recreated:g}"]
+    told += _median_time("stale", "after the failure", (_after(f.stale_s, f.hit_s) for f in every))
+    told += _median_time(
+        "carrying new data", "after their path was back", (_after(f.resumed_s, f.back_s) for f in every)
+    )
+    if not recreated:
+        timeouts = [fate.timeouts for fate in every if fate.timeouts is not None]
+        told += [f"after {median(timeouts):g} timeouts each"] if timeouts and median(timeouts) else []
+    lost = median(sum(f.back_s is not None and f.resumed_s is None for f in of_run) for of_run in of_runs)
+    told += [f"{lost:g} never carried data again"] if lost else []
+    return ", ".join(told)
+
+
+def counters_told(runs: Sequence[Observation]) -> list[str]:
+    """What the hosts' counters say about data that did not count, in the median of the runs; only a kernel has them."""
+    counted = [[host["counters"] for host in run.run.result.get("hosts") or [] if host.get("counters")] for run in runs]
+    told = []
+    for name, words in COUNTERS.items():
+        sums = [sum(counters.get(name, 0) for counters in of_run) for of_run in counted if of_run]
+        told += [f"{median(sums):g} {words}"] if sums and median(sums) else []
+    return [", ".join(told)] if told else []
+
+
+def _after(at_s: float | None, since_s: float | None) -> float | None:
+    return None if at_s is None or since_s is None else at_s - since_s
+
+
+def _median_time(done: str, since: str, delays_s: Iterable[float | None]) -> list[str]:
+    known = [delay for delay in delays_s if delay is not None]
+    return [f"{done} {median(known):.2g} s {since}"] if known else []
+
+
+def _runs(outcome: Outcome, verdict: Verdict, one: Compared) -> list[Observation]:
+    """The runs that a comparison was made in; of a trend those of its last experiment."""
+    cells = outcome.study.experiments(one.on, verdict.arm, AS_DESCRIBED)
+    return list(outcome.observations.get(cells[-1].key, ())) if cells else []
+
+
+def _beside(verdict: Verdict) -> str:
+    """What was found in the parts of a claim that could be run."""
+    able = [one for one in verdict.compared if one.why_not is None]
+    return f"; {', '.join(f'{one.judged.kind} in {numbers(one)}' for one in able)}" if able else ""

@@ -1,0 +1,172 @@
+"""What has to be run for the claims of a paper: experiments, in both arms, as described and with other assumptions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from mptcplab.backends import backend
+from mptcplab.catalogue import catalogue, find
+from mptcplab.errors import UsageError
+from mptcplab.experiment import Member
+from mptcplab.reproduction.arms import NAMES, Arm, Chosen, chosen
+from mptcplab.reproduction.claims import (
+    QUICK,
+    QUICK_IN_REAL_TIME,
+    REPETITIONS,
+    Alternative,
+    Assumption,
+    Claim,
+    Contradiction,
+    Paper,
+    load,
+    papers,
+)
+from mptcplab.results import bundle_path
+from mptcplab.runner import Job, plan_chosen
+
+Json = dict[str, Any]
+AS_DESCRIBED = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An experiment of the paper, by its name below the paper's, in an arm; ``variant`` labels another assumption."""
+
+    arm: Arm
+    variant: str
+    name: str
+    experiment: Json
+    chosen: Chosen
+
+    @property
+    def key(self) -> tuple[Arm, str, str]:
+        return self.arm, self.variant, self.name
+
+
+@dataclass(frozen=True)
+class Study:
+    """The claims that are looked at and the cells that they need; ``quick`` ones leave out other assumptions."""
+
+    paper: Paper
+    claims: Sequence[Claim]
+    arms: Sequence[Arm]
+    cells: Mapping[tuple[Arm, str, str], Cell]
+    #: Those that touch one of the experiments, or none in particular.
+    contradictions: Sequence[Contradiction]
+    quick: bool
+
+    def repetitions(self, backend_name: str, variant: str) -> int:
+        """How many seeds a cell has: those the paper states, fewer for a quick look or another assumption."""
+        if self.quick:
+            return QUICK_IN_REAL_TIME if backend(backend_name).in_real_time else QUICK
+        return QUICK if variant else self.paper.repetitions or REPETITIONS
+
+    def jobs(self, backend_name: str, *, seed: int, out: Path, fresh: bool = False) -> list[Job]:
+        """The runs on one back-end, arms in turns; what several cells mean is run once."""
+        found: dict[Path, Job] = {}
+        for variants in (False, True):
+            cells = [c for c in self.cells.values() if c.arm.backend == backend_name and bool(c.variant) == variants]
+            work = [(cell.experiment, cell.chosen.choice) for cell in cells if cell.chosen.choice is not None]
+            repeat = self.repetitions(backend_name, "any" if variants else AS_DESCRIBED)
+            for job in plan_chosen(work, backend_name, seed=seed, repeat=repeat, out=out, fresh=fresh):
+                place = bundle_path(out, job.experiment, backend_name, job.seed, job.choice.substitute)
+                found.setdefault(place, job)
+        return list(found.values())
+
+    def bundles(self, *, seed: int, out: Path) -> dict[tuple[Arm, str, str], list[Path]]:
+        """Where the runs of each cell are, once they are done, in order of their seeds."""
+        return {
+            key: [
+                bundle_path(out, cell.experiment, backend(cell.arm.backend).name, number, cell.chosen.choice.substitute)
+                for number in range(seed, seed + self.repetitions(cell.arm.backend, cell.variant))
+            ]
+            for key, cell in self.cells.items()
+            if cell.chosen.choice is not None
+        }
+
+    def experiments(self, pattern: str, arm: Arm, variant: str) -> list[Cell]:
+        """The cells that a pattern of a comparison means, in the order of the catalogue."""
+        of_arm = (cell for cell in self.cells.values() if (cell.arm, cell.variant) == (arm, variant))
+        return [cell for cell in of_arm if fnmatchcase(cell.name, pattern)]
+
+
+def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, quick: bool = False) -> Study:
+    """What to run for the claims of a paper, or for those of one figure, experiment or claim.
+
+    Raises UsageError for an ``only`` that means no claim.
+    """
+    claims = [claim for claim in paper.claims if only is None or _concerns(claim, only)]
+    if not claims:
+        known = dict.fromkeys(name for claim in paper.claims for name in (claim.figure, claim.id))
+        raise UsageError(f"--only {only}: no claim of {paper.id} is about it; allowed: {', '.join(known)}")
+    arms = [Arm(name, one) for name in NAMES for one in backends]
+    members = {_short(member.name): member for member in catalogue(paper.id)}
+    described = {
+        name: member.resolve().data for name, member in members.items() if any(_uses(claim, name) for claim in claims)
+    }
+    cells = [
+        Cell(arm, AS_DESCRIBED, name, experiment, chosen(arm, experiment))
+        for name, experiment in described.items()
+        for arm in arms
+    ]
+    virtual = [arm for arm in arms if not backend(arm.backend).in_real_time]
+    if not quick:
+        cells += _variants(paper, claims, virtual, list(described))
+    of_others = {one for name, member in members.items() if name not in described for one in _contradicted(member)}
+    touching = {one for name in described for one in _contradicted(members[name])}
+    contradictions = [one for one in paper.contradictions if one.id in touching or one.id not in of_others]
+    return Study(paper, claims, arms, {cell.key: cell for cell in cells}, contradictions, quick)
+
+
+def claims_about(experiment: str) -> list[Claim]:
+    """The claims that an experiment of the catalogue is run for; none where its paper has no table of them."""
+    paper, _, name = experiment.partition("/")
+    return [claim for claim in load(paper).claims if _uses(claim, name)] if paper in papers() else []
+
+
+def alternatives(paper: Paper) -> Iterator[tuple[Alternative, list[str]]]:
+    """Every other reading and assumption, and the claims that it is tried on."""
+    open_questions: list[Assumption | Contradiction] = [*paper.assumptions, *paper.contradictions]
+    for one in open_questions:
+        for alternative in one.instead:
+            yield alternative, one.concerns
+
+
+def _variants(paper: Paper, claims: Iterable[Claim], arms: Sequence[Arm], names: Sequence[str]) -> Iterator[Cell]:
+    for alternative, concerns in alternatives(paper):
+        concerned = [claim for claim in claims if claim.id in concerns]
+        for name in (name for name in names if any(_uses(claim, name) for claim in concerned)):
+            (member,) = find(f"{paper.id}/{name}", alternative.set)
+            experiment = member.resolve().data
+            yield from (Cell(arm, alternative.label, name, experiment, chosen(arm, experiment)) for arm in arms)
+
+
+def _contradicted(member: Member) -> list[str]:
+    return member.experiment.contradictions
+
+
+def _concerns(claim: Claim, only: str) -> bool:
+    return only in (claim.id, claim.figure) or (claim.untested is None and _uses(claim, only.removesuffix("/")))
+
+
+def _uses(claim: Claim, name: str) -> bool:
+    """Whether a claim is about an experiment."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns(claim))
+
+
+def patterns(claim: Claim) -> Iterator[str]:
+    """The patterns of experiments in a claim; one that follows another's parameter means all of them."""
+    for comparison in claim.compare:
+        for measure in (comparison.above, comparison.below):
+            if measure is not None and measure.on is not None:
+                yield re.sub(r"\{\w+\}", "*", measure.on)
+
+
+def _short(name: str) -> str:
+    """The name of an experiment below its paper's."""
+    return name.partition("/")[2]

@@ -1,0 +1,53 @@
+"""Whether a claim holds: samples in, verdict out. Decided by the interval of the median, never by the median alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from mptcplab.metrics import SMALLEST_SAMPLE
+from mptcplab.reproduction.notation import Range
+from mptcplab.results import Spread
+
+Kind = Literal["reproduced", "refuted", "undecided", "depends", "cannot be run"]
+#: Fewer values say nothing about how far they scatter.
+FEWEST = 2
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A verdict, the spread that it rests on, and whether more repetitions may still change its interval's meaning."""
+
+    kind: Kind
+    spread: Spread | None
+    provisional: bool
+
+
+def judge(values: Sequence[float], allowed: Range, excluded: Sequence[Range]) -> Judged:
+    """One comparison, a value per seed: reproduced if the whole interval is allowed, refuted if it is excluded.
+
+    Below six values the interval is their range, and the verdict provisional.
+    """
+    spread = Spread.of(list(values))
+    if spread is None or spread.n < FEWEST:
+        return Judged("undecided", spread, provisional=True)
+    provisional = spread.n < SMALLEST_SAMPLE
+    if allowed.holds_all(spread.low, spread.high):
+        return Judged("reproduced", spread, provisional)
+    if any(one.holds_all(spread.low, spread.high) for one in excluded):
+        return Judged("refuted", spread, provisional)
+    return Judged("undecided", spread, provisional)
+
+
+def together(kinds: Sequence[Kind]) -> Kind:
+    """Of the comparisons of a claim: refuted as soon as one is, reproduced only if all are."""
+    for kind in ("refuted", "cannot be run", "undecided"):
+        if kind in kinds:
+            return kind
+    return "reproduced" if kinds else "undecided"
+
+
+def flips(first: Kind, second: Kind) -> bool:
+    """Whether two verdicts contradict each other."""
+    return {first, second} == {"reproduced", "refuted"}
