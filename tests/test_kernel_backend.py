@@ -42,11 +42,18 @@ class MadeLive:
     def live_capabilities(self, *, on_any_machine: bool, own_stack: bool) -> list[tuple[str, bool, str]]:  # noqa: ARG002
         return self.capabilities
 
-    def live_check(self, text: str, *, on_any_machine: bool, own_stack: bool) -> list[tuple[str, str]]:  # noqa: ARG002
+    def live_check(
+        self,
+        text: str,
+        *,
+        on_any_machine: bool,  # noqa: ARG002
+        own_stack: bool,  # noqa: ARG002
+        classes: object,  # noqa: ARG002
+    ) -> list[tuple[str, str]]:
         json.loads(text)
         return self.missing
 
-    def LiveRun(self, text: str, seed: int, directory: str) -> SimpleNamespace:  # noqa: ARG002, N802
+    def LiveRun(self, text: str, seed: int, directory: str, classes: object) -> SimpleNamespace:  # noqa: ARG002, N802
         with self.lock:
             self.running += 1
             self.most_running = max(self.running, self.most_running)
