@@ -3,6 +3,7 @@
 pub mod analysis;
 mod capture_file;
 mod decode;
+mod distribution;
 mod explained;
 mod link_layer;
 mod merged;
@@ -13,6 +14,7 @@ mod tcp_packet;
 
 pub use capture_file::{CaptureError, CaptureFile};
 pub use decode::{DecodedOption, DecodedPacket, Field};
+pub use distribution::Durations;
 pub use explained::{Document, ExplainError, Explained, FileSummary};
 pub use merged::MergedCaptures;
 pub use one_way::{OneWayError, OneWaySummary, Way, one_way};

@@ -116,10 +116,8 @@ def _write(document: dict[str, Any], rows: Path, report: Path | None, series: Pa
 
 
 def _show_packet(files: list[Path], number: int, *, as_json: bool) -> None:
-    from rich.markup import escape
-
     from mptcplab.captures import decode
-    from mptcplab.cli.output import print_json, print_line, print_table
+    from mptcplab.cli.output import print_json, print_line
     from mptcplab.report.capture_tables import packet_grid, packet_sentences
 
     packet = decode(files, number)
@@ -128,8 +126,7 @@ def _show_packet(files: list[Path], number: int, *, as_json: bool) -> None:
         return
     for sentence in packet_sentences(packet):
         print_line(sentence)
-    grid = packet_grid(packet)
-    print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
+    _print_grid(packet_grid(packet))
 
 
 def _print(document: dict[str, Any], written: list[Path]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -29,11 +30,12 @@ def command(
     from mptcplab.report import captured_hosts, host_page, run_page
 
     page = out or found.path / "report.html"
-    captured = captured_hosts(found.record, found.path)
-    for host in captured:
-        beside = page.with_name(host.page)
-        write_text(beside, host_page(host))
-        print_line(f"wrote {beside}")
+    with tempfile.TemporaryDirectory(prefix="mptcplab-") as scratch:
+        captured = captured_hosts(found.record, found.path, Path(scratch))
+        for host in captured:
+            beside = page.with_name(host.page)
+            write_text(beside, host_page(host))
+            print_line(f"wrote {beside}")
     write_text(page, run_page(found, captured))
     print_line(f"wrote {page}")
     if export is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +29,12 @@ HEADS = [
 
 @dataclass(frozen=True)
 class CapturedHost:
-    """The captures of one host's interfaces, explained together."""
+    """The captures of one host's interfaces, explained together. ``series`` has a row for every TCP packet."""
 
     host: str
     files: list[Path]
     document: Json
+    series: Path
     grid: Grid
 
     @property
@@ -49,26 +49,29 @@ class CapturedHost:
         return [line for one in largest for line in (connection_title(one), *connection_sentences(one))]
 
 
-def captured_hosts(record: Json, directory: Path) -> list[CapturedHost]:
-    """Every host of which the run made captures. Raises UsageError if one of them is no capture any more."""
+def captured_hosts(record: Json, directory: Path, scratch: Path) -> list[CapturedHost]:
+    """Every host of which the run made captures; the series of their packets go into the directory ``scratch``.
+
+    Raises UsageError if one of them is no capture any more.
+    """
     files: defaultdict[str, list[Path]] = defaultdict(list)
     for path in sorted((directory / DIRECTORY).glob("*.pcapng")):
         files[path.name.partition(".")[0]].append(path)
     counted = {
         (subflow["local"], subflow["remote"]): subflow for flow in record["flows"] for subflow in flow["subflows"]
     }
-    return [_captured(host, paths, counted) for host, paths in files.items()]
+    return [_captured(host, paths, counted, scratch / f"{host}.parquet") for host, paths in files.items()]
 
 
-def _captured(host: str, files: list[Path], counted: dict[tuple[str, str], Json]) -> CapturedHost:
-    document = explain(files)
+def _captured(host: str, files: list[Path], counted: dict[tuple[str, str], Json], series: Path) -> CapturedHost:
+    document = explain(files, series=series)
     connections = sorted(document["connections"], key=importance)[:MOST_CONNECTIONS]
     rows = [
         _row(connection, subflow, _counted(counted, subflow))
         for connection in connections
         for subflow in connection["subflows"]
     ]
-    return CapturedHost(host, files, document, Grid(HEADS, rows, frozenset({0, 1, 5, 6, 7})))
+    return CapturedHost(host, files, document, series, Grid(HEADS, rows, frozenset({0, 1, 5, 6, 7})))
 
 
 def _counted(counted: dict[tuple[str, str], Json], subflow: Json) -> Json | None:
@@ -94,6 +97,4 @@ def _row(connection: Json, subflow: Json, counted: Json | None) -> list[str]:
 
 def host_page(host: CapturedHost) -> str:
     """The page of a host's captures as HTML."""
-    with tempfile.TemporaryDirectory(prefix="mptcplab-") as scratch:
-        series = Path(scratch) / "series.parquet"
-        return capture_page(explain(host.files, series=series), series)
+    return capture_page(host.document, host.series)

@@ -60,8 +60,12 @@ class Verdict:
     @property
     def decisive(self) -> Compared | None:
         """The comparison that decided: the first of the claim's kind."""
-        kind = together([one.judged.kind for one in self.compared])
-        return next((one for one in self.compared if one.judged.kind == kind), None)
+        return next((one for one in self.compared if one.judged.kind == self.as_described), None)
+
+    @property
+    def as_described(self) -> Kind:
+        """The verdict without what other assumptions would make of it."""
+        return _kind(self.compared)
 
 
 @dataclass(frozen=True)
@@ -98,28 +102,21 @@ class Outcome:
         for claim in self.study.claims:
             for name in NAMES:
                 found = [one for one in self.verdicts if one.claim is claim and one.arm.name == name]
-                pairs += [(one, two) for i, one in enumerate(found) for two in found[i + 1 :] if _differ(one, two)]
+                of_two = ((one, two) for i, one in enumerate(found) for two in found[i + 1 :])
+                pairs += [(one, two) for one, two in of_two if flips(one.as_described, two.as_described)]
         return pairs
 
 
-def _differ(one: Verdict, two: Verdict) -> bool:
-    return flips(_base(one), _base(two))
-
-
-def _base(verdict: Verdict) -> Kind:
-    """The verdict as described, without what other assumptions would make of it."""
-    return together([one.judged.kind for one in verdict.compared])
+def _kind(compared: Sequence[Compared]) -> Kind:
+    return together([one.judged.kind for one in compared])
 
 
 def _verdict(study: Study, observations: Observations, claim: Claim, arm: Arm) -> Verdict:
     if claim.untested is not None:
         return Verdict(claim, arm, "cannot be run", [])
     compared = compare(study, observations, claim, arm, AS_DESCRIBED)
-    kind = together([one.judged.kind for one in compared])
-    tried = {
-        label: together([one.judged.kind for one in compare(study, observations, claim, arm, label)])
-        for label in _labels(study, claim, arm)
-    }
+    kind = _kind(compared)
+    tried = {label: _kind(compare(study, observations, claim, arm, label)) for label in _labels(study, claim, arm)}
     assumed = {one.label for assumption in study.paper.assumptions for one in assumption.instead}
     flipped = [label for label, other in tried.items() if label in assumed and flips(kind, other)]
     return Verdict(claim, arm, "depends" if flipped else kind, compared, flipped, tried, study.quick)

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use netlab::link::Enqueued;
 use netlab::links::{Arrival, LinkState, Links};
+use netlab::lookup::Lookup;
 use netlab::middlebox::{Chain, Heading, MiddleboxSummary, summaries};
 use netlab::resolved::{Action, Direction, Experiment, InvalidDirection, Link, LinkDownBy, Loss};
 use netlab::time::Nanos;
@@ -134,12 +135,10 @@ impl Fabric {
         clock: Clock,
     ) -> Result<Self, LiveError> {
         let links = Links::new(experiment, seed)?;
-        let interface = |id: &String| {
-            let mut interfaces = experiment.interfaces.iter();
-            interfaces.position(|interface| interface.id == *id)
-        };
+        let lookup = Lookup::new(experiment);
         let ends = experiment.links.iter().flat_map(|link| [&link.b, &link.a]);
-        let ends: Vec<usize> = ends.filter_map(interface).collect();
+        let ends = ends.filter_map(|id| lookup.interface_index(id));
+        let ends: Vec<usize> = ends.collect();
         let ports = devices.into_iter().enumerate();
         let ports = ports.map(|(index, device)| Port {
             device,
@@ -191,7 +190,7 @@ impl Fabric {
             super_links: experiment
                 .links
                 .iter()
-                .map(|link| (false, is_between_hosts(experiment, link)))
+                .map(|link| (false, is_between_hosts(&lookup, link)))
                 .collect(),
             overflows: 0,
             interface_ids: experiment
@@ -584,18 +583,11 @@ impl Fabric {
     }
 }
 
-fn is_between_hosts(experiment: &Experiment, link: &Link) -> bool {
-    let node = |id: &String| {
-        let mut interfaces = experiment.interfaces.iter();
-        interfaces.find(|one| one.id == *id).map(|one| &one.node)
-    };
-    let is_host = |id: &String| {
-        experiment
-            .hosts
-            .iter()
-            .any(|host| Some(&host.id) == node(id))
-    };
-    is_host(&link.a) && is_host(&link.b)
+fn is_between_hosts(lookup: &Lookup<'_>, link: &Link) -> bool {
+    [&link.a, &link.b].into_iter().all(|id| {
+        let node = lookup.interface(id).map(|end| &end.node);
+        node.is_some_and(|node| lookup.host(node).is_some())
+    })
 }
 
 /// Nothing depends on how large a packet is or in which order packets come.

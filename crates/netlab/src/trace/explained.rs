@@ -61,12 +61,8 @@ impl Explained {
     /// # Errors
     /// A capture cannot be read or is none, or the series cannot be written.
     pub fn open(captures: &[&Path], series: Option<&Path>) -> Result<Self, ExplainError> {
-        let readers: Result<Vec<_>, _> = captures
-            .iter()
-            .map(|path| CaptureReader::open(path))
-            .collect();
         Ok(Self {
-            captures: MergedCaptures::of(readers?)?,
+            captures: MergedCaptures::open(captures)?,
             analysis: Analysis::new(),
             series: series.map(SeriesFile::create).transpose()?,
         })

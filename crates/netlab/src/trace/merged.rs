@@ -1,5 +1,7 @@
 //! Frames of several files, as of several interfaces of one host, in the order of their time.
 
+use std::path::Path;
+
 use pcap_file::DataLink;
 
 use super::reader::{CaptureReader, Frame, ReadError};
@@ -24,14 +26,16 @@ struct Kept {
 }
 
 impl MergedCaptures {
-    /// Of these files, which are at their beginnings.
+    /// Opens these files.
     ///
     /// # Errors
-    /// The operating system refuses to read one.
-    pub fn of(readers: Vec<CaptureReader>) -> Result<Self, ReadError> {
+    /// One cannot be read, or is no capture.
+    pub fn open(paths: &[&Path]) -> Result<Self, ReadError> {
+        let readers: Result<Vec<_>, _> =
+            paths.iter().map(|path| CaptureReader::open(path)).collect();
         let source = |reader| Source { reader, next: None };
         let mut merged = Self {
-            sources: readers.into_iter().map(source).collect(),
+            sources: readers?.into_iter().map(source).collect(),
             number: 0,
         };
         if merged.sources.len() > 1 {

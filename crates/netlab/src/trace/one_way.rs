@@ -13,9 +13,9 @@ use rustc_hash::FxHasher;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::analysis::{Distribution, Durations};
+use super::distribution::{Distribution, Durations};
 use super::merged::MergedCaptures;
-use super::reader::{CaptureReader, Frame, ReadError};
+use super::reader::{Frame, ReadError};
 use super::tcp_packet::TcpPacket;
 use crate::time::{NANOS_PER_SECOND, Nanos, seconds};
 
@@ -128,7 +128,7 @@ pub fn one_way(here: &[&Path], there: &Path) -> Result<OneWaySummary, OneWayErro
 /// How far the clock there is ahead of the clock here, by the first packet that both files have.
 fn first_common(here: &[&Path], there: &Path) -> Result<i64, OneWayError> {
     let mut seen: HashMap<u64, Nanos> = HashMap::new();
-    let mut captures = open(here)?;
+    let mut captures = MergedCaptures::open(here)?;
     for _ in 0..FIRST_FRAMES {
         match captures.read(|frame| sight(&frame))? {
             None => break,
@@ -138,7 +138,7 @@ fn first_common(here: &[&Path], there: &Path) -> Result<i64, OneWayError> {
             }
         }
     }
-    let mut captures = open(&[there])?;
+    let mut captures = MergedCaptures::open(&[there])?;
     for _ in 0..FIRST_FRAMES {
         match captures.read(|frame| sight(&frame))? {
             None => break,
@@ -181,7 +181,7 @@ fn walk(
     ahead: i64,
     mut tell: impl FnMut(Event),
 ) -> Result<(Nanos, Nanos), OneWayError> {
-    let mut files = [open(here)?, open(&[there])?];
+    let mut files = [MergedCaptures::open(here)?, MergedCaptures::open(&[there])?];
     let mut next = [next_sight(&mut files[0])?, next_sight(&mut files[1])?];
     let aligned = |place: Place, at: Nanos| match place {
         Place::Here => at.saturating_add_signed(ahead),
@@ -343,11 +343,6 @@ impl WayCounts {
             delay: self.delay.durations().filter(|_| is_offset_known),
         }
     }
-}
-
-fn open(paths: &[&Path]) -> Result<MergedCaptures, ReadError> {
-    let readers: Result<Vec<_>, _> = paths.iter().map(|path| CaptureReader::open(path)).collect();
-    MergedCaptures::of(readers?)
 }
 
 /// The next packet of TCP.

@@ -5,7 +5,7 @@ use mptcp::seq::DataSeq;
 use mptcp::wire::{
     Capable, DataNumber, Dss, Join, Mapping, MptcpOption, MptcpOptionV0, ResetReason,
 };
-use netlab::trace::analysis::{ConnectionSummary, Ending, EventKind, Kind, Side};
+use netlab::trace::analysis::{ConnectionSummary, Ending, EventKind, Kind, Row, Side};
 
 use crate::conversation::{
     ACK, Conversation, FIN_ACK, RST, SYN, SYN_ACK, Sent, client, data_ack, dss, server,
@@ -80,6 +80,32 @@ fn data(seq: u32, len: u32, option: MptcpOption) -> Sent {
     }
 }
 
+/// New data of the client, with a mapping of their own, on a subflow that [`Conversation::open`] opened.
+fn mapped(seq: u32, len: u16, at: u64) -> Sent {
+    data(seq, len.into(), dss(first(at), seq - 1000, len, None))
+}
+
+/// Data without a signal.
+fn plain(seq: u32, ack: u32, len: u32) -> Sent {
+    Sent {
+        seq,
+        ack,
+        flags: ACK,
+        len,
+        ..Sent::default()
+    }
+}
+
+/// The client sends on its subflow in a network.
+fn upload(talk: &mut Conversation, network: u8, sent: Sent) -> Row {
+    talk.send(client(network, PORT), server(network), sent)
+}
+
+/// The server does.
+fn reply(talk: &mut Conversation, network: u8, sent: Sent) -> Row {
+    talk.send(server(network), client(network, PORT), sent)
+}
+
 fn answer(ack: u32, data: u64) -> Sent {
     Sent {
         seq: 2001,
@@ -95,7 +121,7 @@ fn two_subflows() -> Conversation {
     let mut talk = Conversation::default();
     talk.open(client(1, PORT), server(1), capable());
     talk.open(client(2, PORT), server(2), join(false));
-    talk.send(server(2), client(2, PORT), answer(1001, first(0)));
+    reply(&mut talk, 2, answer(1001, first(0)));
     talk
 }
 
@@ -150,13 +176,8 @@ fn a_wrong_hmac_is_told() {
 fn one_mapping_on_every_segment_of_a_super_segment_places_each() {
     let mut talk = two_subflows();
     let mapping = dss(first(0), 1, 3000, Some(1));
-    let rows = [0, 1000, 2000].map(|at| {
-        talk.send(
-            client(1, PORT),
-            server(1),
-            data(1001 + at, 1000, mapping.clone()),
-        )
-    });
+    let rows =
+        [0, 1000, 2000].map(|at| upload(&mut talk, 1, data(1001 + at, 1000, mapping.clone())));
     assert_eq!(
         rows.map(|row| (row.kind, row.data)),
         [0, 1000, 2000].map(|at| (Kind::New, Some(at)))
@@ -171,18 +192,10 @@ fn one_mapping_on_every_segment_of_a_super_segment_places_each() {
 #[test]
 fn a_reinjection_is_needed_if_its_copy_is_acknowledged_first() {
     let mut talk = two_subflows();
-    talk.send(
-        client(1, PORT),
-        server(1),
-        data(1001, 1000, dss(first(0), 1, 1000, None)),
-    );
-    let row = talk.send(
-        client(2, PORT),
-        server(2),
-        data(1001, 1000, dss(first(0), 1, 1000, None)),
-    );
+    upload(&mut talk, 1, mapped(1001, 1000, 0));
+    let row = upload(&mut talk, 2, mapped(1001, 1000, 0));
     assert_eq!(row.kind, Kind::Reinjection);
-    talk.send(server(2), client(2, PORT), answer(2001, first(1000)));
+    reply(&mut talk, 2, answer(2001, first(1000)));
     let connection = only(&talk);
     let reinjected = connection.data.client.reinjected;
     assert_eq!(
@@ -199,18 +212,10 @@ fn a_reinjection_is_needed_if_its_copy_is_acknowledged_first() {
 #[test]
 fn a_reinjection_is_redundant_if_the_first_copy_arrived() {
     let mut talk = two_subflows();
-    talk.send(
-        client(1, PORT),
-        server(1),
-        data(1001, 1000, dss(first(0), 1, 1000, None)),
-    );
-    talk.send(
-        client(2, PORT),
-        server(2),
-        data(1001, 1000, dss(first(0), 1, 1000, None)),
-    );
-    talk.send(server(1), client(1, PORT), answer(2001, first(1000)));
-    talk.send(server(2), client(2, PORT), answer(2001, first(1000)));
+    upload(&mut talk, 1, mapped(1001, 1000, 0));
+    upload(&mut talk, 2, mapped(1001, 1000, 0));
+    reply(&mut talk, 1, answer(2001, first(1000)));
+    reply(&mut talk, 2, answer(2001, first(1000)));
     let reinjected = only(&talk).data.client.reinjected;
     assert_eq!(
         (reinjected.useful_bytes, reinjected.redundant_bytes),
@@ -221,27 +226,15 @@ fn a_reinjection_is_redundant_if_the_first_copy_arrived() {
 #[test]
 fn selective_acknowledgments_count_as_arrival() {
     let mut talk = two_subflows();
-    talk.send(
-        client(1, PORT),
-        server(1),
-        data(1001, 1000, dss(first(0), 1, 1000, None)),
-    );
-    talk.send(
-        client(1, PORT),
-        server(1),
-        data(2001, 1000, dss(first(1000), 1001, 1000, None)),
-    );
+    upload(&mut talk, 1, mapped(1001, 1000, 0));
+    upload(&mut talk, 1, mapped(2001, 1000, 1000));
     let hole = Sent {
         sack: vec![(2001, 3001)],
         ..answer(1001, first(0))
     };
-    talk.send(server(1), client(1, PORT), hole);
-    talk.send(
-        client(2, PORT),
-        server(2),
-        data(1001, 2000, dss(first(0), 1, 2000, None)),
-    );
-    talk.send(server(2), client(2, PORT), answer(3001, first(2000)));
+    reply(&mut talk, 1, hole);
+    upload(&mut talk, 2, mapped(1001, 2000, 0));
+    reply(&mut talk, 2, answer(3001, first(2000)));
     let reinjected = only(&talk).data.client.reinjected;
     assert_eq!(
         (reinjected.useful_bytes, reinjected.redundant_bytes),
@@ -252,12 +245,9 @@ fn selective_acknowledgments_count_as_arrival() {
 #[test]
 fn a_retransmission_is_no_reinjection() {
     let mut talk = two_subflows();
-    let sent = data(1001, 1000, dss(first(0), 1, 1000, None));
-    talk.send(client(1, PORT), server(1), sent.clone());
-    assert_eq!(
-        talk.send(client(1, PORT), server(1), sent).kind,
-        Kind::Retransmission
-    );
+    let sent = mapped(1001, 1000, 0);
+    upload(&mut talk, 1, sent.clone());
+    assert_eq!(upload(&mut talk, 1, sent).kind, Kind::Retransmission);
     let connection = only(&talk);
     let counts = connection.subflows[0].directions.client.counts;
     assert_eq!((counts.bytes, counts.retransmitted_bytes), (2000, 1000));
@@ -267,18 +257,14 @@ fn a_retransmission_is_no_reinjection() {
 #[test]
 fn waiting_in_vain_for_acknowledgments_is_a_timeout_and_a_gap() {
     let mut talk = two_subflows();
-    let sent = data(1001, 1000, dss(first(0), 1, 1000, None));
-    talk.send(client(1, PORT), server(1), sent.clone());
+    let sent = mapped(1001, 1000, 0);
+    upload(&mut talk, 1, sent.clone());
     for wait in [300, 600] {
         talk.wait(wait);
-        talk.send(client(1, PORT), server(1), sent.clone());
+        upload(&mut talk, 1, sent.clone());
     }
-    talk.send(
-        client(2, PORT),
-        server(2),
-        data(1001, 1000, dss(first(0), 1, 1000, None)),
-    );
-    talk.send(server(2), client(2, PORT), answer(2001, first(1000)));
+    upload(&mut talk, 2, mapped(1001, 1000, 0));
+    reply(&mut talk, 2, answer(2001, first(1000)));
     let connection = only(&talk);
     let [episode] = &connection.subflows[0].directions.client.timeouts[..] else {
         panic!("{connection:#?}");
@@ -294,17 +280,9 @@ fn waiting_in_vain_for_acknowledgments_is_a_timeout_and_a_gap() {
 #[test]
 fn data_behind_a_hole_waits_for_it() {
     let mut talk = two_subflows();
-    talk.send(
-        client(2, PORT),
-        server(2),
-        data(1001, 1000, dss(first(1000), 1, 1000, None)),
-    );
+    upload(&mut talk, 2, mapped(1001, 1000, 1000));
     talk.wait(9);
-    talk.send(
-        client(1, PORT),
-        server(1),
-        data(1001, 1000, dss(first(0), 1, 1000, None)),
-    );
+    upload(&mut talk, 1, mapped(1001, 1000, 0));
     let client = only(&talk).data.client;
     assert_eq!(
         (client.order.early_segments, client.order.farthest_bytes),
@@ -325,9 +303,9 @@ fn subflow_numbers_wrap() {
     let mut talk = Conversation::default();
     let isn = u32::MAX - 500;
     let [syn, syn_ack, ack] = capable();
-    talk.send(
-        client(1, PORT),
-        server(1),
+    upload(
+        &mut talk,
+        1,
         Sent {
             seq: isn,
             flags: SYN,
@@ -342,10 +320,10 @@ fn subflow_numbers_wrap() {
         mptcp: syn_ack,
         ..Sent::default()
     };
-    talk.send(server(1), client(1, PORT), answered);
-    talk.send(
-        client(1, PORT),
-        server(1),
+    reply(&mut talk, 1, answered);
+    upload(
+        &mut talk,
+        1,
         Sent {
             mptcp: ack,
             ..data(isn.wrapping_add(1), 0, data_ack(1))
@@ -353,17 +331,9 @@ fn subflow_numbers_wrap() {
     );
     for at in (0..3000).step_by(1000) {
         let mapping = dss(first(at.into()), 1 + at, 1000, None);
-        talk.send(
-            client(1, PORT),
-            server(1),
-            data(isn.wrapping_add(1 + at), 1000, mapping),
-        );
+        upload(&mut talk, 1, data(isn.wrapping_add(1 + at), 1000, mapping));
     }
-    talk.send(
-        server(1),
-        client(1, PORT),
-        answer(isn.wrapping_add(3001), first(3000)),
-    );
+    reply(&mut talk, 1, answer(isn.wrapping_add(3001), first(3000)));
     let connection = only(&talk);
     assert_eq!(connection.data.client.bytes, 3000);
     let counts = connection.subflows[0].directions.client.counts;
@@ -388,7 +358,7 @@ fn data_sequence_numbers_wrap_in_a_capture_that_begins_in_the_middle() {
             1000,
             Some(77),
         );
-        talk.send(client(1, PORT), server(1), data(9000 + at, 1000, mapping));
+        upload(&mut talk, 1, data(9000 + at, 1000, mapping));
     }
     let connection = only(&talk);
     assert_eq!(
@@ -409,32 +379,32 @@ fn short_data_sequence_numbers_are_expanded() {
     };
     let signal = Dss::default().with_mapping(Some(mapping));
     let sent = data(1001, 500, MptcpOption::Dss(signal));
-    assert_eq!(talk.send(client(1, PORT), server(1), sent).data, Some(0));
+    assert_eq!(upload(&mut talk, 1, sent).data, Some(0));
 }
 
 #[test]
 fn subflows_without_their_handshakes_are_put_together_by_their_data() {
     let mut talk = Conversation::default();
     let start = 1 << 50;
-    talk.send(
-        client(1, PORT),
-        server(1),
+    upload(
+        &mut talk,
+        1,
         data(5000, 1000, dss(start, 1, 1000, Some(99))),
     );
-    talk.send(
-        client(2, PORT),
-        server(2),
+    upload(
+        &mut talk,
+        2,
         data(6000, 1000, dss(start + 1000, 1, 1000, Some(99))),
     );
     // The other way round, and of another connection.
-    talk.send(
-        server(3),
-        client(3, PORT),
+    reply(
+        &mut talk,
+        3,
         data(7000, 1000, dss(99, 1, 1000, Some(start))),
     );
-    talk.send(
-        client(4, PORT),
-        server(4),
+    upload(
+        &mut talk,
+        4,
         data(8000, 1000, dss(1 << 60, 1, 1000, Some(1 << 61))),
     );
     let connections = talk.summary().connections;
@@ -449,15 +419,15 @@ fn subflows_without_their_handshakes_are_put_together_by_their_data() {
 #[test]
 fn a_join_is_put_to_a_connection_whose_beginning_was_missed() {
     let mut talk = Conversation::default();
-    talk.send(
-        client(1, PORT),
-        server(1),
+    upload(
+        &mut talk,
+        1,
         data(5000, 1000, dss(first(0), 1, 1000, Some(9))),
     );
     talk.open(client(2, PORT), server(2), join(false));
-    talk.send(
-        client(2, PORT),
-        server(2),
+    upload(
+        &mut talk,
+        2,
         data(1001, 1000, dss(first(1000), 1, 1000, Some(9))),
     );
     let connection = only(&talk);
@@ -468,37 +438,17 @@ fn a_join_is_put_to_a_connection_whose_beginning_was_missed() {
 #[test]
 fn the_same_ports_again_are_another_connection() {
     let mut talk = Conversation::default();
-    let plain = [vec![], vec![], vec![]];
+    let no_options = [vec![], vec![], vec![]];
     let (here, there) = (client(1, 80), server(1));
-    talk.open(here, there, plain.clone());
-    talk.send(
-        here,
-        there,
-        Sent {
-            seq: 1001,
-            ack: 2001,
-            flags: ACK,
-            len: 100,
-            ..Sent::default()
-        },
-    );
+    talk.open(here, there, no_options);
+    talk.send(here, there, plain(1001, 2001, 100));
     let again = Sent {
         seq: 70_000,
         flags: SYN,
         ..Sent::default()
     };
     talk.send(here, there, again.clone());
-    talk.send(
-        here,
-        there,
-        Sent {
-            seq: 70_001,
-            ack: 1,
-            flags: ACK,
-            len: 10,
-            ..Sent::default()
-        },
-    );
+    talk.send(here, there, plain(70_001, 1, 10));
     // Opened by the other side, between the same ports.
     talk.send(
         there,
@@ -533,18 +483,18 @@ fn plain_tcp_is_told_beside() {
         len,
         ..Sent::default()
     };
-    talk.send(client(1, PORT), server(1), sent(1001, 500));
-    talk.send(
-        client(1, PORT),
-        server(1),
+    upload(&mut talk, 1, sent(1001, 500));
+    upload(
+        &mut talk,
+        1,
         Sent {
             flags: FIN_ACK,
             ..sent(1501, 500)
         },
     );
-    talk.send(
-        server(1),
-        client(1, PORT),
+    reply(
+        &mut talk,
+        1,
         Sent {
             seq: 2001,
             ack: 2002,
@@ -567,14 +517,8 @@ fn an_answer_without_mp_capable_is_a_fallback() {
     let mut talk = Conversation::default();
     let [syn, _, _] = capable();
     talk.open(client(1, PORT), server(1), [syn, vec![], vec![]]);
-    let sent = Sent {
-        seq: 1001,
-        ack: 2001,
-        flags: ACK,
-        len: 300,
-        ..Sent::default()
-    };
-    assert_eq!(talk.send(client(1, PORT), server(1), sent).data, Some(0));
+    let sent = plain(1001, 2001, 300);
+    assert_eq!(upload(&mut talk, 1, sent).data, Some(0));
     let connection = only(&talk);
     assert!(connection.fallback.is_some());
     assert_eq!(connection.data.client.bytes, 300);
@@ -584,14 +528,8 @@ fn an_answer_without_mp_capable_is_a_fallback() {
 fn data_without_a_signal_is_a_fallback() {
     let mut talk = Conversation::default();
     talk.open(client(1, PORT), server(1), capable());
-    let sent = Sent {
-        seq: 1001,
-        ack: 2001,
-        flags: ACK,
-        len: 300,
-        ..Sent::default()
-    };
-    assert_eq!(talk.send(client(1, PORT), server(1), sent).kind, Kind::New);
+    let sent = plain(1001, 2001, 300);
+    assert_eq!(upload(&mut talk, 1, sent).kind, Kind::New);
     assert!(only(&talk).fallback.is_some());
 }
 
@@ -599,27 +537,11 @@ fn data_without_a_signal_is_a_fallback() {
 fn after_a_fallback_the_data_go_on_where_they_were() {
     let mut talk = Conversation::default();
     talk.open(client(1, PORT), server(1), capable());
-    talk.send(
-        client(1, PORT),
-        server(1),
-        data(1001, 100, dss(first(0), 1, 100, None)),
-    );
-    let plain = Sent {
-        seq: 2001,
-        ack: 1101,
-        flags: ACK,
-        len: 50,
-        ..Sent::default()
-    };
-    talk.send(server(1), client(1, PORT), plain);
-    let more = Sent {
-        seq: 1101,
-        ack: 2051,
-        flags: ACK,
-        len: 300,
-        ..Sent::default()
-    };
-    assert_eq!(talk.send(client(1, PORT), server(1), more).data, Some(100));
+    upload(&mut talk, 1, mapped(1001, 100, 0));
+    let unsignalled = plain(2001, 1101, 50);
+    reply(&mut talk, 1, unsignalled);
+    let more = plain(1101, 2051, 300);
+    assert_eq!(upload(&mut talk, 1, more).data, Some(100));
     let connection = only(&talk);
     assert_eq!(
         (connection.data.client.bytes, connection.data.server.bytes),
@@ -631,24 +553,10 @@ fn after_a_fallback_the_data_go_on_where_they_were() {
 fn the_infinite_mapping_is_a_fallback_too() {
     let mut talk = Conversation::default();
     talk.open(client(1, PORT), server(1), capable());
-    talk.send(
-        client(1, PORT),
-        server(1),
-        data(1001, 100, dss(first(0), 1, 100, None)),
-    );
-    talk.send(
-        client(1, PORT),
-        server(1),
-        data(1101, 100, dss(first(100), 101, 0, None)),
-    );
-    let sent = Sent {
-        seq: 1201,
-        ack: 2001,
-        flags: ACK,
-        len: 300,
-        ..Sent::default()
-    };
-    assert_eq!(talk.send(client(1, PORT), server(1), sent).data, Some(200));
+    upload(&mut talk, 1, mapped(1001, 100, 0));
+    upload(&mut talk, 1, data(1101, 100, dss(first(100), 101, 0, None)));
+    let sent = plain(1201, 2001, 300);
+    assert_eq!(upload(&mut talk, 1, sent).data, Some(200));
     let connection = only(&talk);
     assert!(connection.fallback.is_some());
     assert_eq!(connection.data.client.bytes, 500);
@@ -658,9 +566,9 @@ fn the_infinite_mapping_is_a_fallback_too() {
 fn one_direction_alone_is_explained_as_far_as_it_goes() {
     let mut talk = Conversation::default();
     let [syn, _, ack] = capable();
-    talk.send(
-        client(1, PORT),
-        server(1),
+    upload(
+        &mut talk,
+        1,
         Sent {
             seq: 1000,
             flags: SYN,
@@ -668,9 +576,9 @@ fn one_direction_alone_is_explained_as_far_as_it_goes() {
             ..Sent::default()
         },
     );
-    talk.send(
-        client(1, PORT),
-        server(1),
+    upload(
+        &mut talk,
+        1,
         Sent {
             mptcp: ack,
             ..data(1001, 0, data_ack(1))
@@ -678,7 +586,7 @@ fn one_direction_alone_is_explained_as_far_as_it_goes() {
     );
     for at in (0..5000u32).step_by(1000) {
         let mapping = dss(first(at.into()), 1 + at, 1000, None);
-        talk.send(client(1, PORT), server(1), data(1001 + at, 1000, mapping));
+        upload(&mut talk, 1, data(1001 + at, 1000, mapping));
     }
     let connection = only(&talk);
     assert_eq!(connection.version, Some(1));
@@ -690,12 +598,8 @@ fn one_direction_alone_is_explained_as_far_as_it_goes() {
 fn one_interface_alone_shows_what_it_lacks() {
     let mut talk = Conversation::default();
     talk.open(client(1, PORT), server(1), capable());
-    talk.send(
-        client(1, PORT),
-        server(1),
-        data(1001, 1000, dss(first(4000), 1, 1000, None)),
-    );
-    talk.send(server(1), client(1, PORT), answer(2001, first(5000)));
+    upload(&mut talk, 1, mapped(1001, 1000, 4000));
+    reply(&mut talk, 1, answer(2001, first(5000)));
     let client = only(&talk).data.client;
     assert_eq!((client.bytes, client.unseen_bytes), (1000, 4000));
 }
@@ -703,11 +607,7 @@ fn one_interface_alone_shows_what_it_lacks() {
 #[test]
 fn the_end_of_the_data_takes_a_number_and_no_byte() {
     let mut talk = two_subflows();
-    talk.send(
-        client(1, PORT),
-        server(1),
-        data(1001, 1000, dss(first(0), 1, 1000, None)),
-    );
+    upload(&mut talk, 1, mapped(1001, 1000, 0));
     let mapping = Mapping {
         data_seq: DataNumber::Long(DataSeq(first(1000))),
         subflow_seq: 0,
@@ -717,12 +617,8 @@ fn the_end_of_the_data_takes_a_number_and_no_byte() {
     let fin = Dss::default()
         .with_mapping(Some(mapping))
         .with_data_fin(true);
-    talk.send(
-        client(1, PORT),
-        server(1),
-        data(2001, 0, MptcpOption::Dss(fin)),
-    );
-    talk.send(server(1), client(1, PORT), answer(2001, first(1001)));
+    upload(&mut talk, 1, data(2001, 0, MptcpOption::Dss(fin)));
+    reply(&mut talk, 1, answer(2001, first(1001)));
     let connection = only(&talk);
     assert_eq!(connection.ending, Some(Ending::DataFin));
     assert_eq!(
@@ -738,9 +634,9 @@ fn the_end_of_the_data_takes_a_number_and_no_byte() {
 fn a_reset_tells_its_reason() {
     let mut talk = two_subflows();
     let reason = MptcpOption::Reset(ResetReason::of(ResetReason::MIDDLEBOX));
-    talk.send(
-        server(2),
-        client(2, PORT),
+    reply(
+        &mut talk,
+        2,
         Sent {
             seq: 2001,
             flags: RST,
@@ -759,9 +655,9 @@ fn a_reset_tells_its_reason() {
 #[test]
 fn windows_of_which_the_scale_is_known_are_counted() {
     let mut talk = Conversation::default();
-    talk.send(
-        client(1, PORT),
-        server(1),
+    upload(
+        &mut talk,
+        1,
         Sent {
             seq: 1000,
             flags: SYN,
@@ -776,28 +672,16 @@ fn windows_of_which_the_scale_is_known_are_counted() {
         window_scale: Some(3),
         ..Sent::default()
     };
-    assert_eq!(
-        talk.send(server(1), client(1, PORT), answered).window,
-        Some(65000)
-    );
+    assert_eq!(reply(&mut talk, 1, answered).window, Some(65000));
     let ack = Sent {
         seq: 1001,
         ack: 2001,
         flags: ACK,
         ..Sent::default()
     };
-    assert_eq!(
-        talk.send(client(1, PORT), server(1), ack).window,
-        Some(65000 << 7)
-    );
-    let middle = Sent {
-        seq: 1,
-        ack: 1,
-        flags: ACK,
-        len: 1,
-        ..Sent::default()
-    };
-    assert_eq!(talk.send(client(5, PORT), server(5), middle).window, None);
+    assert_eq!(upload(&mut talk, 1, ack).window, Some(65000 << 7));
+    let middle = plain(1, 1, 1);
+    assert_eq!(upload(&mut talk, 5, middle).window, None);
 }
 
 #[test]

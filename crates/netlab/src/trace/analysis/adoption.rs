@@ -3,11 +3,9 @@
 //! A side's first data sequence number is the hash of its key: numbers near each other are those of one connection.
 
 use mptcp::seq::DataSeq;
-use mptcp::wire::Dss;
 
 use super::subflow::Role;
-use super::{Analysis, Side, Stamp, full};
-use crate::trace::TcpPacket;
+use super::{Analysis, Arrival, Side, Teller, full};
 
 /// Subflows of a connection are not farther apart in its data than the largest windows.
 const NEAR: u64 = 1 << 28;
@@ -15,32 +13,44 @@ const NEAR: u64 = 1 << 28;
 const MOST_CANDIDATES: usize = 4096;
 
 impl Analysis {
-    /// A data sequence signal on a subflow of which nothing else is known.
-    pub(super) fn adopt(&mut self, stamp: Stamp, index: usize, packet: &TcpPacket<'_>, dss: &Dss) {
-        let own = self.subflows[index].connection;
-        if !self.connections[own].is_blank() && self.connections[own].version.is_some() {
-            self.begin_streams(index, packet, dss);
+    /// A data sequence signal may be all that tells whose a subflow is.
+    pub(super) fn adopt(&mut self, arrival: &Arrival<'_>) {
+        let Some(dss) = arrival.options.dss() else {
             return;
-        }
-        if self.subflows[index].role == Role::Plain {
-            self.take_as_multipath(index);
-        }
-        let from = self.subflows[index].side_of(packet.source);
+        };
+        let index = arrival.subflow;
         let sent = dss.mapping().and_then(|mapping| full(mapping.data_seq));
         let acknowledged = dss.data_ack().and_then(full);
-        let known = self.connections.len();
-        let candidates = (0..known)
-            .rev()
-            .take(MOST_CANDIDATES)
-            .filter(|other| *other != own);
-        let found = candidates.filter_map(|other| {
-            let side = self.side_by_data(other, sent, acknowledged)?;
-            Some((other, side))
-        });
-        if let Some((other, side)) = { found }.next() {
-            self.move_to(stamp, index, other, side != from);
+        let own = self.subflows[index].connection;
+        if self.connections[own].is_blank() || self.connections[own].version.is_none() {
+            if self.subflows[index].role == Role::Plain {
+                self.take_as_multipath(index);
+            }
+            let (_, _, Teller { from, .. }) = self.places_of(arrival);
+            if let Some((other, side)) = self.owner_of(own, sent, acknowledged) {
+                self.move_to(index, other, side != from);
+            }
         }
-        self.begin_streams(index, packet, dss);
+        // Streams that were not seen to begin do so with the first full numbers.
+        let (_, connection, Teller { from, .. }) = self.places_of(arrival);
+        if let Some(sent) = sent {
+            connection.streams[from as usize].begin_at(sent);
+        }
+        if let Some(acknowledged) = acknowledged {
+            connection.streams[!from as usize].begin_at(acknowledged);
+        }
+    }
+
+    /// The newest connection, not `own`, to whose data such numbers belong, and which side of it would tell them.
+    fn owner_of(
+        &self,
+        own: usize,
+        sent: Option<DataSeq>,
+        acknowledged: Option<DataSeq>,
+    ) -> Option<(usize, Side)> {
+        let newest_first = (0..self.connections.len()).rev().take(MOST_CANDIDATES);
+        let mut others = newest_first.filter(|other| *other != own);
+        others.find_map(|other| Some((other, self.side_by_data(other, sent, acknowledged)?)))
     }
 
     /// The side of that connection which would send and acknowledge such numbers.
@@ -62,7 +72,7 @@ impl Analysis {
         })
     }
 
-    fn move_to(&mut self, _stamp: Stamp, index: usize, to: usize, swap_sides: bool) {
+    fn move_to(&mut self, index: usize, to: usize, swap_sides: bool) {
         let subflow = &mut self.subflows[index];
         let from = std::mem::replace(&mut subflow.connection, to);
         if swap_sides {
@@ -77,9 +87,11 @@ impl Analysis {
         let earlier = self.connections[from].first_at;
         self.connections[to].first_at = self.connections[to].first_at.min(earlier);
         for event in std::mem::take(&mut self.connections[from].timeline).into_events() {
-            let side = if swap_sides { !event.from } else { event.from };
-            let timeline = &mut self.connections[to].timeline;
-            timeline.note(event.stamp, event.subflow, side, event.kind, event.text);
+            let by = match swap_sides {
+                true => event.by.on_the_other_side(),
+                false => event.by,
+            };
+            self.connections[to].note(by, event.kind, event.text);
         }
         for side in [Side::Client, Side::Server] {
             let token = self.connections[from].tokens[side as usize];
@@ -88,19 +100,6 @@ impl Analysis {
                 self.connections[to].tokens[side as usize] = Some(token);
                 self.tokens.insert(token, (to, side));
             }
-        }
-    }
-
-    /// Streams that were not seen to begin do so with the first full numbers.
-    fn begin_streams(&mut self, index: usize, packet: &TcpPacket<'_>, dss: &Dss) {
-        let subflow = &self.subflows[index];
-        let from = subflow.side_of(packet.source);
-        let streams = &mut self.connections[subflow.connection].streams;
-        if let Some(sent) = dss.mapping().and_then(|mapping| full(mapping.data_seq)) {
-            streams[from as usize].begin_at(sent);
-        }
-        if let Some(acknowledged) = dss.data_ack().and_then(full) {
-            streams[!from as usize].begin_at(acknowledged);
         }
     }
 

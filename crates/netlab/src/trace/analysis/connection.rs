@@ -1,13 +1,13 @@
 //! A connection: plain TCP, or Multipath TCP with its subflows.
 
-use mptcp::connection::keys::{initial_data_seq, token};
+use mptcp::connection::keys::{Keys, initial_data_seq, token};
 use mptcp::seq::DataSeq;
 use mptcp::wire::{Key, Token};
 use sha1::{Digest, Sha1};
 
-use super::Side;
 use super::data_stream::{DataStream, Streams};
-use super::timeline::Timeline;
+use super::timeline::{EventKind, Timeline};
+use super::{Side, Teller};
 use crate::time::Nanos;
 
 /// How a connection ended, as far as the capture shows it.
@@ -60,6 +60,21 @@ impl Connection {
         }
     }
 
+    /// Notes an event.
+    pub(super) fn note(&mut self, by: Teller, kind: EventKind, text: impl Into<String>) {
+        self.timeline.note(by, kind, text.into());
+    }
+
+    /// From now on it is plain TCP; whether it was not before.
+    pub(super) fn fall_back(&mut self, by: Teller, why: &'static str) -> bool {
+        if self.fallback.is_some() {
+            return false;
+        }
+        self.fallback = Some((by.stamp.at, why));
+        self.note(by, EventKind::Fallback, why);
+        true
+    }
+
     /// A side told its key; whether it is news.
     pub(super) fn learn_key(&mut self, side: Side, key: Key) -> bool {
         if self.keys[side as usize].is_some() {
@@ -76,6 +91,14 @@ impl Connection {
             *stream = DataStream::from_first(Some(first));
         }
         true
+    }
+
+    /// Both keys, those of a side being its own.
+    pub(super) fn keys_of(&self, side: Side) -> Option<Keys> {
+        Some(Keys {
+            local: self.keys[side as usize]?,
+            remote: self.keys[!side as usize]?,
+        })
     }
 
     /// Whether nothing was seen of its data, so that it may turn out to be a part of another.

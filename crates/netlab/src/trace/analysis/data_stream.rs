@@ -7,9 +7,9 @@ use mptcp::seq::DataSeq;
 use mptcp::wire::DataNumber;
 use serde::Serialize;
 
-use super::distribution::Distribution;
 use super::pieces::{Divisible, Part, Pieces};
 use crate::time::{NANOS_PER_SECOND, Nanos, seconds};
+use crate::trace::distribution::Distribution;
 
 /// Where a stream is when the capture begins in its middle.
 pub(super) const MIDDLE: u64 = 1 << 40;
@@ -32,7 +32,7 @@ struct Sent {
 }
 
 impl Divisible for Sent {
-    fn from(self, _bytes: u64) -> Self {
+    fn tail(self, _bytes: u64) -> Self {
         self
     }
 }

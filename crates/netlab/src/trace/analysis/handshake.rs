@@ -1,13 +1,14 @@
 //! How connections and subflows begin (RFC 8684, sections 3.1 and 3.2).
 
-use mptcp::connection::keys::{Keys, Nonces};
-use mptcp::wire::{Capable, Flags, Join, Key, MptcpOption};
+use mptcp::connection::keys::Nonces;
+use mptcp::wire::{Capable, Flags, Join, Key, MptcpOption, Nonce};
 
+use super::connection::Connection;
 use super::data_stream::DataStream;
 use super::options::{Options, Told};
-use super::subflow::{JoinSaid, Role};
+use super::subflow::Role;
 use super::timeline::EventKind;
-use super::{Analysis, Side, Stamp};
+use super::{Analysis, Arrival, Side, Stamp, Teller};
 use crate::trace::TcpPacket;
 
 /// Ports below are those of servers, mostly.
@@ -68,19 +69,14 @@ impl Analysis {
     }
 
     /// A SYN or SYN/ACK.
-    pub(super) fn synchronize(
-        &mut self,
-        stamp: Stamp,
-        index: usize,
-        packet: &TcpPacket<'_>,
-        options: &Options,
-    ) {
-        let subflow = &mut self.subflows[index];
-        let connection = &mut self.connections[subflow.connection];
-        let from = subflow.side_of(packet.source);
-        let is_first = subflow.ends[from as usize].syn(stamp.at, packet.seq, options.window_scale);
-        if packet.flags.contains(Flags::ACK) {
-            subflow.answered_at.get_or_insert(stamp.at);
+    pub(super) fn synchronize(&mut self, arrival: &Arrival<'_>) {
+        let (packet, options) = (arrival.packet, &arrival.options);
+        let is_answer = packet.flags.contains(Flags::ACK);
+        let (subflow, connection, by) = self.places_of(arrival);
+        let (now, from) = (by.stamp.at, by.from as usize);
+        let is_first = subflow.ends[from].syn(now, packet.seq, options.window_scale);
+        if is_answer {
+            subflow.answered_at.get_or_insert(now);
             let [client, server] = &mut subflow.ends;
             if !client.has_window_scale() || !server.has_window_scale() {
                 client.forget_window_scale();
@@ -90,95 +86,74 @@ impl Analysis {
         if !is_first {
             return;
         }
-        let is_answer = packet.flags.contains(Flags::ACK);
         match subflow.role {
             Role::Plain => {
-                connection.streams[from as usize] = DataStream::from_first(None);
-                subflow.ends[from as usize].go_on_without_mappings(1, 1);
+                connection.streams[from] = DataStream::from_first(None);
+                subflow.ends[from].go_on_without_mappings(1, 1);
                 let text = if is_answer { "SYN/ACK" } else { "SYN" };
-                connection
-                    .timeline
-                    .note(stamp, index, from, EventKind::Syn, text.to_owned());
+                connection.note(by, EventKind::Syn, text);
             }
             Role::Initial if is_answer && !is_multipath(options) => {
-                self.fall_back(stamp, index, from, "the SYN/ACK has no MP_CAPABLE");
+                self.fall_back(by, "the SYN/ACK has no MP_CAPABLE");
             }
             Role::Join if is_answer && join_of(options).is_none() => {
-                let text = "the SYN/ACK of the join has no MP_JOIN".to_owned();
-                connection
-                    .timeline
-                    .note(stamp, index, from, EventKind::Violation, text);
+                let text = "the SYN/ACK of the join has no MP_JOIN";
+                connection.note(by, EventKind::Violation, text);
             }
             _ => {}
         }
     }
 
     /// A packet after the SYNs: it may end the handshake.
-    pub(super) fn advance_handshake(
-        &mut self,
-        stamp: Stamp,
-        index: usize,
-        packet: &TcpPacket<'_>,
-        options: &Options,
-    ) {
-        let subflow = &mut self.subflows[index];
+    pub(super) fn advance_handshake(&mut self, arrival: &Arrival<'_>) {
+        let packet = arrival.packet;
+        let (subflow, connection, by) = self.places_of(arrival);
         if subflow.usable_at.is_some() || packet.flags.contains(Flags::RST) {
             return;
         }
         let Some(opener) = subflow.opener else {
             return;
         };
-        let from = subflow.side_of(packet.source);
-        if from == opener {
-            subflow.established_at.get_or_insert(stamp.at);
+        if by.from == opener {
+            subflow.established_at.get_or_insert(by.stamp.at);
         }
         // A join may carry data when its third packet was answered (RFC 8684, section 3.2), the others at once.
         let is_usable = match subflow.role {
             Role::Join => {
-                let is_answered = from != opener && subflow.established_at.is_some();
-                is_answered || (packet.payload_len > 0 && options.dss().is_some())
+                let is_answered = by.from != opener && subflow.established_at.is_some();
+                is_answered || (packet.payload_len > 0 && arrival.options.dss().is_some())
             }
             _ => subflow.established_at.is_some(),
         };
         if !is_usable {
             return;
         }
-        subflow.usable_at = Some(stamp.at);
+        subflow.usable_at = Some(by.stamp.at);
         if subflow.role == Role::Join {
-            let connection = &mut self.connections[subflow.connection];
-            let text = "the subflow may carry data".to_owned();
-            connection
-                .timeline
-                .note(stamp, index, from, EventKind::Usable, text);
+            connection.note(by, EventKind::Usable, "the subflow may carry data");
         }
     }
 
     /// MP_CAPABLE of version 1.
-    pub(super) fn take_capable(
-        &mut self,
-        stamp: Stamp,
-        index: usize,
-        from: Side,
-        capable: &Capable,
-    ) {
+    pub(super) fn take_capable(&mut self, by: Teller, capable: &Capable) {
         match *capable {
             Capable::Syn { version, flags } => {
-                self.agree(index, version, flags);
+                self.agree(by, version, flags);
                 let text = format!("SYN, version {version}{}", flags_of(flags));
-                self.note_capable(stamp, index, from, text);
+                self.note_capable(by, text);
             }
             Capable::SynAck {
                 version,
                 flags,
                 sender_key,
             } => {
-                self.agree(index, version, flags);
+                self.agree(by, version, flags);
                 let text = format!(
                     "SYN/ACK, version {version}, key {sender_key:016x}{}",
                     flags_of(flags)
                 );
-                self.note_capable(stamp, index, from, text);
-                self.learn_key(index, from, sender_key);
+                self.note_capable(by, text);
+                self.learn_key(by, by.from, sender_key);
             }
             Capable::Ack {
                 version,
@@ -187,51 +162,45 @@ impl Analysis {
                 receiver_key,
                 ..
             } => {
-                self.agree(index, version, flags);
+                self.agree(by, version, flags);
                 let text = format!("both keys, of the client {sender_key:016x}");
-                self.note_capable(stamp, index, from, text);
-                self.learn_key(index, from, sender_key);
-                self.learn_key(index, !from, receiver_key);
+                self.note_capable(by, text);
+                self.learn_key(by, by.from, sender_key);
+                self.learn_key(by, !by.from, receiver_key);
             }
         }
     }
 
     /// MP_CAPABLE of version 0.
-    pub(super) fn take_capable_0(
-        &mut self,
-        stamp: Stamp,
-        index: usize,
-        from: Side,
-        flags: u8,
-        keys: (Key, Option<Key>),
-    ) {
-        self.agree(index, 0, flags);
+    pub(super) fn take_capable_0(&mut self, by: Teller, flags: u8, keys: (Key, Option<Key>)) {
+        self.agree(by, 0, flags);
         let text = match keys {
             (key, None) => format!("version 0, key {key:016x}{}", flags_of(flags)),
             (key, Some(_)) => format!("both keys, of the client {key:016x}"),
         };
-        self.note_capable(stamp, index, from, text);
-        self.learn_key(index, from, keys.0);
+        self.note_capable(by, text);
+        self.learn_key(by, by.from, keys.0);
         if let Some(key) = keys.1 {
-            self.learn_key(index, !from, key);
+            self.learn_key(by, !by.from, key);
         }
     }
 
-    fn note_capable(&mut self, stamp: Stamp, index: usize, from: Side, text: String) {
-        let connection = &mut self.connections[self.subflows[index].connection];
-        connection
-            .timeline
-            .note(stamp, index, from, EventKind::MpCapable, text);
+    fn note_capable(&mut self, by: Teller, text: String) {
+        self.connection_of(by).note(by, EventKind::MpCapable, text);
     }
 
-    fn agree(&mut self, index: usize, version: u8, flags: u8) {
-        let connection = &mut self.connections[self.subflows[index].connection];
+    fn agree(&mut self, by: Teller, version: u8, flags: u8) {
+        let connection = self.connection_of(by);
         connection.version = Some(version);
         connection.checksums |= flags & Capable::CHECKSUM_REQUIRED != 0;
     }
 
-    fn learn_key(&mut self, index: usize, side: Side, key: Key) {
-        let number = self.subflows[index].connection;
+    fn connection_of(&mut self, by: Teller) -> &mut Connection {
+        &mut self.connections[self.subflows[by.subflow].connection]
+    }
+
+    fn learn_key(&mut self, by: Teller, side: Side, key: Key) {
+        let number = self.subflows[by.subflow].connection;
         let connection = &mut self.connections[number];
         if connection.learn_key(side, key)
             && let Some(token) = connection.tokens[side as usize]
@@ -241,10 +210,10 @@ impl Analysis {
     }
 
     /// MP_JOIN.
-    pub(super) fn take_join(&mut self, stamp: Stamp, index: usize, from: Side, join: &Join) {
-        let subflow = &mut self.subflows[index];
+    pub(super) fn take_join(&mut self, by: Teller, join: &Join) {
+        let subflow = &mut self.subflows[by.subflow];
         let connection = &mut self.connections[subflow.connection];
-        let said = subflow.join.get_or_insert_default();
+        let from = by.from as usize;
         let text = match *join {
             Join::Syn {
                 backup,
@@ -252,13 +221,10 @@ impl Analysis {
                 token,
                 nonce,
             } => {
-                said.token = token;
-                said.note(from, address_id, nonce);
-                subflow.ends[from as usize].is_backup |= backup;
-                format!(
-                    "SYN, token {token:08x}, address {address_id}{}",
-                    backup_of(backup)
-                )
+                subflow.nonces[from] = Some(nonce);
+                subflow.ends[from].is_backup |= backup;
+                let backup = backup_of(backup);
+                format!("SYN, token {token:08x}, address {address_id}{backup}")
             }
             Join::SynAck {
                 backup,
@@ -266,36 +232,26 @@ impl Analysis {
                 nonce,
                 ..
             } => {
-                said.note(from, address_id, nonce);
-                subflow.ends[from as usize].is_backup |= backup;
+                subflow.nonces[from] = Some(nonce);
+                subflow.ends[from].is_backup |= backup;
                 format!("SYN/ACK, address {address_id}{}", backup_of(backup))
             }
             Join::Ack { .. } => "proof of the keys".to_owned(),
         };
-        let said = *said;
-        connection
-            .timeline
-            .note(stamp, index, from, EventKind::MpJoin, text);
-        let is_proved = is_proved(connection.version, connection.keys, said, from, join);
-        if is_proved == Some(false) {
-            let text = "the HMAC of the join is not that of the keys".to_owned();
-            connection
-                .timeline
-                .note(stamp, index, from, EventKind::Violation, text);
+        connection.note(by, EventKind::MpJoin, text);
+        if is_proved(connection, subflow.nonces, by.from, join) == Some(false) {
+            let text = "the HMAC of the join is not that of the keys";
+            connection.note(by, EventKind::Violation, text);
         }
     }
 
     /// From now on the connection is plain TCP.
-    pub(super) fn fall_back(&mut self, stamp: Stamp, index: usize, from: Side, why: &'static str) {
-        let subflow = &mut self.subflows[index];
+    pub(super) fn fall_back(&mut self, by: Teller, why: &'static str) {
+        let subflow = &mut self.subflows[by.subflow];
         let connection = &mut self.connections[subflow.connection];
-        if connection.fallback.is_some() {
+        if !connection.fall_back(by, why) {
             return;
         }
-        connection.fallback = Some((stamp.at, why));
-        connection
-            .timeline
-            .note(stamp, index, from, EventKind::Fallback, why.to_owned());
         for side in [Side::Client, Side::Server] {
             if connection.streams[side as usize].bytes == 0 {
                 connection.streams[side as usize].begin_plain();
@@ -305,34 +261,21 @@ impl Analysis {
     }
 }
 
-impl JoinSaid {
-    fn note(&mut self, from: Side, address_id: u8, nonce: u32) {
-        self.nonces[from as usize] = Some(nonce);
-        self.address_ids[from as usize] = Some(address_id);
-    }
-}
-
 /// Whether the HMAC of a join is right (RFC 8684, section 3.2); `None` where something is not known, or of version 0.
 fn is_proved(
-    version: Option<u8>,
-    keys: [Option<Key>; 2],
-    said: JoinSaid,
+    connection: &Connection,
+    nonces: [Option<Nonce>; 2],
     from: Side,
     join: &Join,
 ) -> Option<bool> {
-    if version == Some(0) {
+    if connection.version == Some(0) {
         return None;
     }
-    let (here, there) = (from as usize, !from as usize);
-    let keys = Keys {
-        local: keys[here]?,
-        remote: keys[there]?,
-    };
     let nonces = Nonces {
-        local: said.nonces[here]?,
-        remote: said.nonces[there]?,
+        local: nonces[from as usize]?,
+        remote: nonces[!from as usize]?,
     };
-    let expected = keys.join_hmac(nonces);
+    let expected = connection.keys_of(from)?.join_hmac(nonces);
     match join {
         Join::Syn { .. } => None,
         Join::SynAck { truncated_hmac, .. } => {

@@ -9,7 +9,6 @@
 mod adoption;
 mod connection;
 mod data_stream;
-mod distribution;
 mod handshake;
 mod mappings;
 mod options;
@@ -37,8 +36,6 @@ use subflow::{Role, Subflow};
 
 pub use connection::Ending;
 pub use data_stream::{Gap, Order, Reinjected};
-pub(super) use distribution::Distribution;
-pub use distribution::Durations;
 pub use rate::Bins;
 pub use sender::{Counts, Kind, TimeoutEpisode};
 pub use subflow::SubflowEnd;
@@ -73,6 +70,31 @@ impl Not for Side {
 struct Stamp {
     packet: u64,
     at: Nanos,
+}
+
+/// Who tells something, when, and on which subflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Teller {
+    stamp: Stamp,
+    subflow: usize,
+    from: Side,
+}
+
+impl Teller {
+    fn on_the_other_side(self) -> Self {
+        Self {
+            from: !self.from,
+            ..self
+        }
+    }
+}
+
+/// A packet, with what it belongs to.
+struct Arrival<'a> {
+    stamp: Stamp,
+    subflow: usize,
+    packet: &'a TcpPacket<'a>,
+    options: Options,
 }
 
 /// How many frames held what.
@@ -211,32 +233,29 @@ impl Analysis {
     }
 
     fn packet(&mut self, stamp: Stamp, packet: &TcpPacket<'_>) -> Row {
-        let (index, options) = self.subflow_of(stamp, packet);
-        self.note_packet(stamp, index, packet, &options);
+        let arrival = self.arrival(stamp, packet);
+        self.note_packet(&arrival);
         if packet.flags.contains(Flags::SYN) {
-            self.synchronize(stamp, index, packet, &options);
+            self.synchronize(&arrival);
         } else {
-            self.advance_handshake(stamp, index, packet, &options);
+            self.advance_handshake(&arrival);
         }
-        self.take_signals(stamp, index, packet, &options);
-        if let Some(dss) = options.dss() {
-            self.adopt(stamp, index, packet, dss);
-        }
-        let rtt = self.take_ack(stamp, index, packet, &options);
-        let seen = self.take_payload(stamp, index, packet, &options);
-        let data_ack = self.take_data_ack(stamp, index, packet, options.dss());
-        self.take_end(stamp, index, packet, &options);
-        self.note_window(stamp, index, packet);
+        self.take_signals(&arrival);
+        self.adopt(&arrival);
+        let rtt = self.take_ack(&arrival);
+        let seen = self.take_payload(&arrival);
+        let data_ack = self.take_data_ack(&arrival);
+        self.take_end(&arrival);
+        self.note_window(&arrival);
 
-        let subflow = &self.subflows[index];
-        let from = subflow.side_of(packet.source);
+        let (subflow, connection, Teller { from, .. }) = self.places_of(&arrival);
         let sender = &subflow.ends[from as usize];
-        let stream = &self.connections[subflow.connection].streams[from as usize];
+        let stream = &connection.streams[from as usize];
         Row {
             packet: stamp.packet,
             at: stamp.at,
             connection: subflow.connection,
-            subflow: index,
+            subflow: arrival.subflow,
             from,
             kind: seen.map_or(Kind::Ack, |seen| seen.kind),
             len: packet.payload_len,
@@ -251,26 +270,40 @@ impl Analysis {
         }
     }
 
-    /// The subflow of a packet, which may begin with it, and the packet's options.
-    fn subflow_of(&mut self, stamp: Stamp, packet: &TcpPacket<'_>) -> (usize, Options) {
+    /// A packet with its options and its subflow, which may begin with it.
+    fn arrival<'a>(&mut self, stamp: Stamp, packet: &'a TcpPacket<'a>) -> Arrival<'a> {
         let key = FlowKey::of(packet);
         let known = match self.latest_flow {
-            Some((latest, index)) if latest == key => Some(index),
+            Some((latest, subflow)) if latest == key => Some(subflow),
             _ => self.flows.get(&key).copied(),
         };
-        let known = known.filter(|index| self.continues(*index, packet));
-        let version = known.and_then(|index| {
-            let connection = self.subflows[index].connection;
-            self.connections[connection].version
-        });
+        let known = known.filter(|subflow| self.continues(*subflow, packet));
+        let version = known.and_then(|subflow| self.version_of(self.subflows[subflow].connection));
         let options = Options::of(packet, version);
-        let index = known.unwrap_or_else(|| {
-            let index = self.open(stamp, packet, &options);
-            self.flows.insert(key, index);
-            index
+        let subflow = known.unwrap_or_else(|| {
+            let subflow = self.open(stamp, packet, &options);
+            self.flows.insert(key, subflow);
+            subflow
         });
-        self.latest_flow = Some((key, index));
-        (index, options)
+        self.latest_flow = Some((key, subflow));
+        Arrival {
+            stamp,
+            subflow,
+            packet,
+            options,
+        }
+    }
+
+    /// Where a packet belongs, and who tells what it says.
+    fn places_of(&mut self, arrival: &Arrival<'_>) -> (&mut Subflow, &mut Connection, Teller) {
+        let subflow = &mut self.subflows[arrival.subflow];
+        let connection = &mut self.connections[subflow.connection];
+        let by = Teller {
+            stamp: arrival.stamp,
+            subflow: arrival.subflow,
+            from: subflow.side_of(arrival.packet.source),
+        };
+        (subflow, connection, by)
     }
 
     /// Whether a packet belongs to that subflow, and not to a later one with the same addresses and ports: a SYN with another
@@ -286,17 +319,11 @@ impl Analysis {
         }
     }
 
-    fn note_packet(
-        &mut self,
-        stamp: Stamp,
-        index: usize,
-        packet: &TcpPacket<'_>,
-        options: &Options,
-    ) {
-        let subflow = &mut self.subflows[index];
+    fn note_packet(&mut self, arrival: &Arrival<'_>) {
+        let (packet, options) = (arrival.packet, &arrival.options);
+        let (subflow, connection, Teller { from, stamp, .. }) = self.places_of(arrival);
         subflow.last_at = stamp.at;
-        self.connections[subflow.connection].last_at = stamp.at;
-        let from = subflow.side_of(packet.source);
+        connection.last_at = stamp.at;
         let counts = &mut subflow.ends[from as usize].counts;
         counts.packets += 1;
         counts.header_bytes += u64::from(packet.header_len);
@@ -307,89 +334,66 @@ impl Analysis {
     }
 
     /// What the packet acknowledges on the subflow.
-    fn take_ack(
-        &mut self,
-        stamp: Stamp,
-        index: usize,
-        packet: &TcpPacket<'_>,
-        options: &Options,
-    ) -> Option<Nanos> {
+    fn take_ack(&mut self, arrival: &Arrival<'_>) -> Option<Nanos> {
+        let (packet, sack) = (arrival.packet, &arrival.options.sack);
         if !packet.flags.contains(Flags::ACK) || packet.flags.contains(Flags::RST) {
             return None;
         }
-        let subflow = &mut self.subflows[index];
-        let to = !subflow.side_of(packet.source);
-        let stream = &mut self.connections[subflow.connection].streams[to as usize];
-        let sender = &mut subflow.ends[to as usize];
-        sender.acknowledged(stamp.at, index, packet.ack, &options.sack, stream)
+        let (subflow, connection, by) = self.places_of(arrival);
+        let to = !by.from as usize;
+        let stream = &mut connection.streams[to];
+        subflow.ends[to].acknowledged(by.stamp.at, by.subflow, packet.ack, sack, stream)
     }
 
-    fn take_payload(
-        &mut self,
-        stamp: Stamp,
-        index: usize,
-        packet: &TcpPacket<'_>,
-        options: &Options,
-    ) -> Option<sender::Seen> {
-        self.take_mapping(stamp, index, packet, options);
-        let subflow = &mut self.subflows[index];
-        let from = subflow.side_of(packet.source);
-        let connection = &mut self.connections[subflow.connection];
-        let sender = &mut subflow.ends[from as usize];
-        let stream = &mut connection.streams[from as usize];
+    fn take_payload(&mut self, arrival: &Arrival<'_>) -> Option<sender::Seen> {
+        self.take_mapping(arrival);
+        let packet = arrival.packet;
         if packet.payload_len == 0 || packet.flags.contains(Flags::RST) {
             return None;
         }
-        let seen = sender.send(stamp.at, index, packet.seq, packet.payload_len, stream)?;
+        let (subflow, connection, by) = self.places_of(arrival);
+        let stream = &mut connection.streams[by.from as usize];
+        let sender = &mut subflow.ends[by.from as usize];
+        let (seq, len) = (packet.seq, packet.payload_len);
+        let seen = sender.send(by.stamp.at, by.subflow, seq, len, stream)?;
         if let Some(silence) = seen.timeout_after {
-            let text = format!(
-                "sent again after {:.3} s without an answer",
-                seconds(silence)
-            );
-            let timeline = &mut connection.timeline;
-            timeline.note(stamp, index, from, EventKind::Timeout, text);
+            let silence_s = seconds(silence);
+            let text = format!("sent again after {silence_s:.3} s without an answer");
+            connection.note(by, EventKind::Timeout, text);
         }
         Some(seen)
     }
 
     /// What the packet acknowledges of the connection's data.
-    fn take_data_ack(
-        &mut self,
-        stamp: Stamp,
-        index: usize,
-        packet: &TcpPacket<'_>,
-        dss: Option<&Dss>,
-    ) -> DataAck {
-        let subflow = &self.subflows[index];
-        let to = !subflow.side_of(packet.source);
-        let stream = &mut self.connections[subflow.connection].streams[to as usize];
-        let told = dss.and_then(Dss::data_ack);
+    fn take_data_ack(&mut self, arrival: &Arrival<'_>) -> DataAck {
+        let told = arrival.options.dss().and_then(Dss::data_ack);
+        let (subflow, connection, by) = self.places_of(arrival);
+        let to = !by.from as usize;
+        let stream = &mut connection.streams[to];
         let position = match told {
             Some(number) => stream.position(number),
-            None => subflow.ends[to as usize].data_acknowledged(),
+            None => subflow.ends[to].data_acknowledged(),
         };
         let Some(position) = position else {
             return DataAck::default();
         };
         DataAck {
-            rtt: stream.acknowledge(stamp.at, index, position),
+            rtt: stream.acknowledge(by.stamp.at, by.subflow, position),
             place: Some(stream.shown(position)),
         }
     }
 
-    fn note_window(&mut self, stamp: Stamp, index: usize, packet: &TcpPacket<'_>) {
-        let subflow = &mut self.subflows[index];
-        let from = subflow.side_of(packet.source);
+    fn note_window(&mut self, arrival: &Arrival<'_>) {
+        let packet = arrival.packet;
         if packet.flags.contains(Flags::RST) {
             return;
         }
-        let is_syn = packet.flags.contains(Flags::SYN);
-        subflow.ends[from as usize].grant(packet.window, is_syn);
-        let largest_segment = subflow.ends[!from as usize].largest_segment();
-        let window = subflow.ends[from as usize].window_bytes;
-        let streams = &mut self.connections[subflow.connection].streams;
-        if let Some(window) = window {
-            streams[!from as usize].note_window(stamp.at, window, largest_segment);
+        let (subflow, connection, by) = self.places_of(arrival);
+        let (from, to) = (by.from as usize, !by.from as usize);
+        subflow.ends[from].grant(packet.window, packet.flags.contains(Flags::SYN));
+        if let Some(window) = subflow.ends[from].window_bytes {
+            let largest_segment = subflow.ends[to].largest_segment();
+            connection.streams[to].note_window(by.stamp.at, window, largest_segment);
         }
     }
 

@@ -8,7 +8,7 @@ const MOST_PIECES: usize = 1 << 14;
 /// What is known of a piece; a piece can be divided.
 pub(super) trait Divisible: Copy {
     /// What is known of the part that begins so many bytes into the piece.
-    fn from(self, bytes: u64) -> Self;
+    fn tail(self, bytes: u64) -> Self;
 }
 
 /// A part of a range that was sent.
@@ -204,7 +204,7 @@ impl<T: Divisible> Piece<T> {
         Self {
             start: at,
             end: self.end,
-            value: self.value.from(at - self.start),
+            value: self.value.tail(at - self.start),
         }
     }
 }
@@ -217,7 +217,7 @@ mod tests {
     struct Place(u64);
 
     impl Divisible for Place {
-        fn from(self, bytes: u64) -> Self {
+        fn tail(self, bytes: u64) -> Self {
             Self(self.0 + bytes)
         }
     }

@@ -11,11 +11,11 @@ use mptcp::wire::SackBlock;
 use serde::Serialize;
 
 use super::data_stream::{DataStream, MIDDLE, Novelty};
-use super::distribution::Distribution;
 use super::mappings::{Mapping, Mappings};
 use super::pieces::{Divisible, Part, Pieces};
 use super::rate::Rate;
 use crate::time::{NANOS_PER_SECOND, Nanos, seconds};
+use crate::trace::distribution::Distribution;
 
 /// The shortest time after which Linux takes a segment for lost without a sign of it; RFC 6298 has a second.
 const LEAST_TIMEOUT: Nanos = NANOS_PER_SECOND / 5;
@@ -34,7 +34,7 @@ struct Sent {
 }
 
 impl Divisible for Sent {
-    fn from(self, bytes: u64) -> Self {
+    fn tail(self, bytes: u64) -> Self {
         Self {
             data: self.data.map(|data| data + bytes),
             ..self
@@ -103,8 +103,7 @@ pub(super) struct Sender {
     isn: Option<SeqNr>,
     pieces: Pieces<Sent>,
     mappings: Mappings,
-    /// Offset behind the last mapping that was added.
-    mapped_to: u64,
+    was_mapped: bool,
     sacked_bytes: u64,
     sacked: [(u64, u64); 4],
     fin_at: Option<u64>,
@@ -135,8 +134,6 @@ struct NewPart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) kind: Kind,
-    /// Offset on the subflow.
-    pub(super) offset: u64,
     /// Place of the first byte in the data, if it is known.
     pub(super) data: Option<u64>,
     /// Whether a timeout preceded it, and after how long a silence.
@@ -189,7 +186,7 @@ impl Sender {
             isn: None,
             pieces: Pieces::above(0),
             mappings: Mappings::default(),
-            mapped_to: 0,
+            was_mapped: false,
             sacked_bytes: 0,
             sacked: [(0, 0); 4],
             fin_at: None,
@@ -285,7 +282,7 @@ impl Sender {
         if start > offset + u64::from(payload_len) {
             return;
         }
-        self.mapped_to = start + len;
+        self.was_mapped = true;
         self.mappings.add(Mapping {
             start,
             end: start + len,
@@ -293,11 +290,9 @@ impl Sender {
         });
     }
 
-    /// Where the SYN was not seen, a mapping tells its number if it speaks of this very segment, or begins with it because it
-    /// follows the one before.
+    /// Where the SYN was not seen, a mapping tells its number if it speaks of this very segment.
     fn learn_syn(&mut self, offset: u64, payload_len: u32, subflow_seq: u32, len: u64) {
-        let begins_here = u64::from(payload_len) == len;
-        if begins_here {
+        if u64::from(payload_len) == len {
             self.syn_at = Some(offset.wrapping_sub(u64::from(subflow_seq)));
         }
     }
@@ -340,7 +335,7 @@ impl Sender {
 
     /// Whether a mapping ever placed a byte.
     pub(super) fn was_mapped(&self) -> bool {
-        self.mapped_to > 0
+        self.was_mapped
     }
 
     /// Payload that this end sends.
@@ -377,7 +372,6 @@ impl Sender {
         }
         Some(Seen {
             kind,
-            offset,
             data: self.mappings.of(offset, end).0,
             timeout_after: oldest_sent_at.and_then(|last_at| self.note_timeout(now, last_at)),
         })

@@ -1,26 +1,18 @@
 //! What options say after the handshake: mappings, addresses, priorities, ends (RFC 8684, sections 3.3 to 3.7).
 
-use mptcp::connection::keys::Keys;
 use mptcp::wire::{Capable, Flags, Mapping, MptcpOption, SignalledAddress};
 
-use super::connection::Ending;
-use super::options::{Options, Told};
+use super::connection::{Connection, Ending};
+use super::options::Told;
 use super::subflow::{Role, SubflowEnd};
 use super::timeline::EventKind;
-use super::{Analysis, Side, Stamp};
-use crate::trace::TcpPacket;
+use super::{Analysis, Arrival, Side, Teller};
 
 impl Analysis {
     /// All options of a packet but its data sequence signal.
-    pub(super) fn take_signals(
-        &mut self,
-        stamp: Stamp,
-        index: usize,
-        packet: &TcpPacket<'_>,
-        options: &Options,
-    ) {
-        let from = self.subflows[index].side_of(packet.source);
-        for told in &options.mptcp {
+    pub(super) fn take_signals(&mut self, arrival: &Arrival<'_>) {
+        let (_, _, by) = self.places_of(arrival);
+        for told in &arrival.options.mptcp {
             match told {
                 Told::Capable0 {
                     flags,
@@ -28,30 +20,27 @@ impl Analysis {
                     receiver_key,
                 } => {
                     let keys = (*sender_key, *receiver_key);
-                    self.take_capable_0(stamp, index, from, *flags, keys);
+                    self.take_capable_0(by, *flags, keys);
                 }
                 Told::Option(MptcpOption::Capable(capable)) => {
-                    self.take_capable(stamp, index, from, capable);
+                    self.take_capable(by, capable);
                 }
-                Told::Option(MptcpOption::Join(join)) => self.take_join(stamp, index, from, join),
+                Told::Option(MptcpOption::Join(join)) => self.take_join(by, join),
                 Told::Option(MptcpOption::Dss(_)) => {}
-                Told::Option(option) => self.take_signal(stamp, index, from, option),
+                Told::Option(option) => self.take_signal(by, option),
             }
         }
     }
 
-    fn take_signal(&mut self, stamp: Stamp, index: usize, from: Side, option: &MptcpOption) {
-        let subflow = &mut self.subflows[index];
+    fn take_signal(&mut self, by: Teller, option: &MptcpOption) {
+        let subflow = &mut self.subflows[by.subflow];
         let connection = &mut self.connections[subflow.connection];
         let (kind, text) = match option {
             MptcpOption::AddAddress(address) => {
-                let is_proved = is_address_proved(connection.keys, from, address);
-                if is_proved == Some(false) {
+                if is_address_proved(connection, by.from, address) == Some(false) {
                     let text =
                         format!("the HMAC of address {} is not that of the keys", address.id);
-                    connection
-                        .timeline
-                        .note(stamp, index, from, EventKind::Violation, text);
+                    connection.note(by, EventKind::Violation, text);
                 }
                 let port = address
                     .port
@@ -67,7 +56,7 @@ impl Analysis {
                 (EventKind::RemoveAddr, format!("address {}", ids.join(", ")))
             }
             MptcpOption::Priority { backup } => {
-                subflow.ends[from as usize].is_backup = *backup;
+                subflow.ends[by.from as usize].is_backup = *backup;
                 let text = if *backup {
                     "backup"
                 } else {
@@ -90,143 +79,90 @@ impl Analysis {
             MptcpOption::Reset(_) => return,
             MptcpOption::Capable(_) | MptcpOption::Join(_) | MptcpOption::Dss(_) => return,
         };
-        connection.timeline.note(stamp, index, from, kind, text);
+        connection.note(by, kind, text);
     }
 
     /// Which data the payload of a packet is.
-    pub(super) fn take_mapping(
-        &mut self,
-        stamp: Stamp,
-        index: usize,
-        packet: &TcpPacket<'_>,
-        options: &Options,
-    ) {
-        let data = options.capable().and_then(|capable| match capable {
+    pub(super) fn take_mapping(&mut self, arrival: &Arrival<'_>) {
+        let packet = arrival.packet;
+        let data = arrival.options.capable().and_then(|capable| match capable {
             Capable::Ack { data, .. } => *data,
             _ => None,
         });
         if let Some(data) = data {
             // The first of the connection (RFC 8684, section 3.1).
-            let sender = self.sender_of(index, packet);
+            let (subflow, _, by) = self.places_of(arrival);
+            let sender = &mut subflow.ends[by.from as usize];
             sender.map(packet.seq, packet.payload_len, 1, u64::from(data.len), 1);
-            return;
-        }
-        if let Some(dss) = options.dss() {
+        } else if let Some(dss) = arrival.options.dss() {
             if let Some(mapping) = dss.mapping() {
-                self.take_dss_mapping(stamp, index, packet, mapping, dss.data_fin());
+                self.take_dss_mapping(arrival, mapping, dss.data_fin());
             }
-            return;
-        }
-        if packet.payload_len > 0 {
-            self.go_without_mapping(stamp, index, packet);
+        } else if packet.payload_len > 0 {
+            self.go_without_mapping(arrival);
         }
     }
 
-    fn sender_of(&mut self, index: usize, packet: &TcpPacket<'_>) -> &mut super::sender::Sender {
-        let subflow = &mut self.subflows[index];
-        let from = subflow.side_of(packet.source);
-        &mut subflow.ends[from as usize]
-    }
-
-    fn take_dss_mapping(
-        &mut self,
-        stamp: Stamp,
-        index: usize,
-        packet: &TcpPacket<'_>,
-        mapping: Mapping,
-        data_fin: bool,
-    ) {
-        let subflow = &mut self.subflows[index];
-        let from = subflow.side_of(packet.source);
-        let connection = &mut self.connections[subflow.connection];
-        let stream = &mut connection.streams[from as usize];
+    fn take_dss_mapping(&mut self, arrival: &Arrival<'_>, mapping: Mapping, data_fin: bool) {
+        let packet = arrival.packet;
+        let (subflow, connection, by) = self.places_of(arrival);
+        let stream = &mut connection.streams[by.from as usize];
         let Some(data) = stream.position(mapping.data_seq) else {
-            let text = "a mapping outside of any window".to_owned();
-            connection
-                .timeline
-                .note(stamp, index, from, EventKind::Violation, text);
+            connection.note(by, EventKind::Violation, "a mapping outside of any window");
             return;
         };
-        let sender = &mut subflow.ends[from as usize];
+        let sender = &mut subflow.ends[by.from as usize];
         if mapping.len == 0 {
             // The infinite mapping (RFC 8684, section 3.7).
             sender.map_all_from(packet.seq, mapping.subflow_seq, data);
-            if connection.fallback.is_none() {
-                let why = "an infinite mapping";
-                connection.fallback = Some((stamp.at, why));
-                connection
-                    .timeline
-                    .note(stamp, index, from, EventKind::Fallback, why.to_owned());
-            }
+            connection.fall_back(by, "an infinite mapping");
             return;
         }
         // DATA_FIN takes the last number of the mapping (RFC 8684, section 3.3.3).
         let len = u64::from(mapping.len) - u64::from(data_fin);
         if data_fin && stream.finish(data + len) {
-            connection.ending.get_or_insert(Ending::DataFin);
             let text = format!("the data ends after {} bytes", stream.shown(data + len));
-            connection
-                .timeline
-                .note(stamp, index, from, EventKind::DataFin, text);
+            connection.ending.get_or_insert(Ending::DataFin);
+            connection.note(by, EventKind::DataFin, text);
         }
         if len > 0 {
-            sender.map(
-                packet.seq,
-                packet.payload_len,
-                mapping.subflow_seq,
-                len,
-                data,
-            );
+            let (seq, payload_len) = (packet.seq, packet.payload_len);
+            sender.map(seq, payload_len, mapping.subflow_seq, len, data);
         }
     }
 
     /// Payload without a signal: plain TCP, a fallback if there never was one (RFC 8684, section 3.7), or part of an earlier
     /// mapping.
-    fn go_without_mapping(&mut self, stamp: Stamp, index: usize, packet: &TcpPacket<'_>) {
-        let subflow = &mut self.subflows[index];
-        let from = subflow.side_of(packet.source);
-        let sender = &mut subflow.ends[from as usize];
+    fn go_without_mapping(&mut self, arrival: &Arrival<'_>) {
+        let (subflow, connection, by) = self.places_of(arrival);
+        let sender = &mut subflow.ends[by.from as usize];
         if sender.needs_no_mappings() {
             return;
         }
         if sender.was_mapped() {
-            if self.connections[subflow.connection].fallback.is_some() {
+            if connection.fallback.is_some() {
                 sender.go_on_after_last_mapping();
             }
             return;
         }
         match subflow.role {
-            Role::Plain => sender.map_plainly(packet.seq),
+            Role::Plain => sender.map_plainly(arrival.packet.seq),
             Role::Initial if sender.isn().is_some() => {
-                self.fall_back(stamp, index, from, "data without a data sequence signal");
+                self.fall_back(by, "data without a data sequence signal");
             }
             _ => {}
         }
     }
 
     /// FIN and RST.
-    pub(super) fn take_end(
-        &mut self,
-        stamp: Stamp,
-        index: usize,
-        packet: &TcpPacket<'_>,
-        options: &Options,
-    ) {
+    pub(super) fn take_end(&mut self, arrival: &Arrival<'_>) {
+        let packet = arrival.packet;
         let is_reset = packet.flags.contains(Flags::RST);
         if !is_reset && !packet.flags.contains(Flags::FIN) {
             return;
         }
-        let subflow = &mut self.subflows[index];
-        let from = subflow.side_of(packet.source);
-        let connection = &mut self.connections[subflow.connection];
-        if !is_reset {
-            subflow.ends[from as usize].finish(packet.seq, packet.payload_len);
-            let text = "no more bytes on this subflow".to_owned();
-            connection
-                .timeline
-                .note(stamp, index, from, EventKind::Fin, text);
-        }
-        let reason = options.mptcp.iter().find_map(|told| match told {
+        let (subflow, connection, by) = self.places_of(arrival);
+        let reason = arrival.options.mptcp.iter().find_map(|told| match told {
             Told::Option(MptcpOption::Reset(reason)) => Some(reason.code),
             _ => None,
         });
@@ -235,25 +171,23 @@ impl Analysis {
                 Some(code) => format!("reason {code}: {}", super::reset_reason(code)),
                 None => "no reason told".to_owned(),
             };
-            connection
-                .timeline
-                .note(stamp, index, from, EventKind::Reset, text);
+            connection.note(by, EventKind::Reset, text);
+        } else {
+            subflow.ends[by.from as usize].finish(packet.seq, packet.payload_len);
+            connection.note(by, EventKind::Fin, "no more bytes on this subflow");
         }
         if subflow.role == Role::Plain {
             let ending = if is_reset { Ending::Reset } else { Ending::Fin };
             connection.ending.get_or_insert(ending);
         }
         // A reset outweighs a FIN before it.
-        if subflow
-            .end
-            .as_ref()
-            .is_none_or(|end| is_reset && end.how == "fin")
-        {
+        let before = subflow.end.as_ref();
+        if before.is_none_or(|end| is_reset && end.how == "fin") {
             subflow.end = Some(SubflowEnd {
-                at: stamp.at,
+                at: by.stamp.at,
                 how: if is_reset { "reset" } else { "fin" },
                 reason,
-                by: from,
+                by: by.from,
             });
         }
     }
@@ -261,14 +195,11 @@ impl Analysis {
 
 /// Whether the HMAC of an announced address is right (RFC 8684, section 3.4.1); `None` where that cannot be told.
 fn is_address_proved(
-    keys: [Option<mptcp::wire::Key>; 2],
+    connection: &Connection,
     from: Side,
     address: &SignalledAddress,
 ) -> Option<bool> {
     let hmac = address.truncated_hmac?;
-    let keys = Keys {
-        local: keys[from as usize]?,
-        remote: keys[!from as usize]?,
-    };
+    let keys = connection.keys_of(from)?;
     Some(keys.address_hmac(address.id, address.address, address.port) == hmac)
 }

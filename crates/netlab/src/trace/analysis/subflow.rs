@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use mptcp::wire::{Nonce, Token};
+use mptcp::wire::Nonce;
 use serde::Serialize;
 
 use super::Side;
@@ -37,15 +37,6 @@ pub struct SubflowEnd {
     pub by: Side,
 }
 
-/// What MP_JOIN said.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct JoinSaid {
-    pub(super) token: Token,
-    /// By side.
-    pub(super) nonces: [Option<Nonce>; 2],
-    pub(super) address_ids: [Option<u8>; 2],
-}
-
 /// A subflow.
 #[derive(Debug)]
 pub(super) struct Subflow {
@@ -54,7 +45,8 @@ pub(super) struct Subflow {
     pub(super) ends: [Sender; 2],
     pub(super) opener: Option<Side>,
     pub(super) role: Role,
-    pub(super) join: Option<JoinSaid>,
+    /// The random numbers of its MP_JOINs, by side.
+    pub(super) nonces: [Option<Nonce>; 2],
     pub(super) first_at: Nanos,
     pub(super) last_at: Nanos,
     /// The SYN/ACK.
@@ -79,7 +71,7 @@ impl Subflow {
             ends: [Sender::new(client), Sender::new(server)],
             opener,
             role,
-            join: None,
+            nonces: [None; 2],
             first_at: now,
             last_at: now,
             answered_at: None,
@@ -102,10 +94,7 @@ impl Subflow {
     pub(super) fn swap_sides(&mut self) {
         self.ends.swap(0, 1);
         self.opener = self.opener.map(|side| !side);
-        if let Some(join) = &mut self.join {
-            join.nonces.swap(0, 1);
-            join.address_ids.swap(0, 1);
-        }
+        self.nonces.swap(0, 1);
     }
 
     /// Whether payload was seen on it.

@@ -4,13 +4,13 @@ use serde::Serialize;
 
 use super::connection::{Connection, Ending};
 use super::data_stream::{DataStream, Gap, Order, Reinjected};
-use super::distribution::Durations;
 use super::rate::Bins;
 use super::sender::{Counts, Sender, TimeoutEpisode};
 use super::subflow::{Role, Subflow, SubflowEnd};
 use super::timeline::EventKind;
 use super::{Analysis, FrameCounts, Side};
 use crate::time::{Nanos, seconds};
+use crate::trace::Durations;
 
 /// All connections of a capture.
 #[derive(Clone, Debug, Serialize, PartialEq)]
@@ -325,10 +325,10 @@ fn bytes_of(subflow: &Subflow) -> u64 {
 
 fn event_summary(event: &super::timeline::Event) -> EventSummary {
     EventSummary {
-        packet: event.stamp.packet,
-        at_s: seconds(event.stamp.at),
-        subflow: event.subflow,
-        from: event.from,
+        packet: event.by.stamp.packet,
+        at_s: seconds(event.by.stamp.at),
+        subflow: event.by.subflow,
+        from: event.by.from,
         kind: event.kind,
         text: event.text.clone(),
         times: event.times,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Side, Stamp};
+use super::Teller;
 use crate::time::Nanos;
 
 /// Events of a connection that are kept; what comes after is counted.
@@ -13,9 +13,7 @@ const REMEMBERED: usize = 32;
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Event {
-    pub(super) stamp: Stamp,
-    pub(super) subflow: usize,
-    pub(super) from: Side,
+    pub(super) by: Teller,
     pub(super) kind: EventKind,
     pub(super) text: String,
     /// How often it was told, for an option repeated on further packets.
@@ -68,21 +66,15 @@ pub(super) struct Timeline {
 
 impl Timeline {
     /// Notes an event; what was told a moment ago already is counted as told again.
-    pub(super) fn note(
-        &mut self,
-        stamp: Stamp,
-        subflow: usize,
-        from: Side,
-        kind: EventKind,
-        text: String,
-    ) {
+    pub(super) fn note(&mut self, by: Teller, kind: EventKind, text: String) {
         let is_same = |event: &&mut Event| {
-            (event.kind, event.subflow, event.from) == (kind, subflow, from) && event.text == text
+            (event.kind, event.by.subflow, event.by.from) == (kind, by.subflow, by.from)
+                && event.text == text
         };
         let remembered = self.events.iter_mut().rev().take(REMEMBERED);
         if let Some(event) = { remembered }.find(is_same) {
             event.times += 1;
-            event.last_at = stamp.at;
+            event.last_at = by.stamp.at;
             return;
         }
         if self.events.len() == MOST_EVENTS {
@@ -90,13 +82,11 @@ impl Timeline {
             return;
         }
         self.events.push(Event {
-            stamp,
-            subflow,
-            from,
+            by,
             kind,
             text,
             times: 1,
-            last_at: stamp.at,
+            last_at: by.stamp.at,
         });
     }
 

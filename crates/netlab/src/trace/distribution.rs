@@ -13,7 +13,7 @@ const LONGEST_US: u64 = 86_400_000_000;
 
 /// Durations that were seen.
 #[derive(Debug, Default)]
-pub(in crate::trace) struct Distribution {
+pub(super) struct Distribution {
     histogram: Option<Box<Histogram<u32>>>,
     least: Nanos,
     most: Nanos,
@@ -35,7 +35,7 @@ pub struct Durations {
 }
 
 impl Distribution {
-    pub(in crate::trace) fn add(&mut self, duration: Nanos) {
+    pub(super) fn add(&mut self, duration: Nanos) {
         let histogram = self.histogram.get_or_insert_with(|| {
             let empty = Histogram::new(SIGNIFICANT_DIGITS);
             Box::new(empty.expect("a number of digits that is allowed"))
@@ -52,7 +52,7 @@ impl Distribution {
     }
 
     /// What is said of them; nothing if there are none.
-    pub(in crate::trace) fn durations(&self) -> Option<Durations> {
+    pub(super) fn durations(&self) -> Option<Durations> {
         let histogram = self.histogram.as_ref()?;
         let (least, most) = (seconds(self.least), seconds(self.most));
         let quantile = |of: f64| (histogram.value_at_quantile(of) as f64 / 1e6).clamp(least, most);
