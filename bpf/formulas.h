@@ -118,11 +118,12 @@ INLINE u64 lia_gain(const struct lia *sums, const struct path *this)
  */
 struct olia {
 	u64 total;
-	u64 paths;
 	u64 best_quality;
 	u64 largest_window;
-	u64 collected;
-	u64 largest;
+	u32 paths;
+	u32 best;
+	u32 largest;
+	u32 best_and_largest;
 };
 
 INLINE u64 olia_quality(const struct path *this, const struct path *other)
@@ -132,46 +133,39 @@ INLINE u64 olia_quality(const struct path *this, const struct path *other)
 	return in_rtts_of(this, other, in_rtts_of(this, other, interval));
 }
 
-/* All paths first go here .. */
 INLINE void olia_add(struct olia *sums, const struct path *this, const struct path *other)
 {
 	u64 quality = olia_quality(this, other);
+	u64 window = other->window_packets;
+	u32 is_best, is_largest;
 
 	sums->total += sent_in_rtt_of(this, other);
 	sums->paths++;
-	if (quality > sums->best_quality)
+	if (quality > sums->best_quality) {
 		sums->best_quality = quality;
-	if (other->window_packets > sums->largest_window)
-		sums->largest_window = other->window_packets;
-}
-
-INLINE int olia_is_largest(const struct olia *sums, const struct path *path)
-{
-	return path->window_packets >= sums->largest_window;
-}
-
-INLINE int olia_is_collected(const struct olia *sums, const struct path *this, const struct path *path)
-{
-	return olia_quality(this, path) >= sums->best_quality && !olia_is_largest(sums, path);
-}
-
-/* .. and then all go here. */
-INLINE void olia_count(struct olia *sums, const struct path *this, const struct path *other)
-{
-	if (olia_is_largest(sums, other))
-		sums->largest++;
-	else if (olia_is_collected(sums, this, other))
-		sums->collected++;
+		sums->best = sums->best_and_largest = 0;
+	}
+	if (window > sums->largest_window) {
+		sums->largest_window = window;
+		sums->largest = sums->best_and_largest = 0;
+	}
+	is_best = quality == sums->best_quality;
+	is_largest = window == sums->largest_window;
+	sums->best += is_best;
+	sums->largest += is_largest;
+	sums->best_and_largest += is_best & is_largest;
 }
 
 INLINE s64 olia_alpha(const struct olia *sums, const struct path *this)
 {
-	if (!sums->collected || !sums->largest)
+	u64 collected = sums->best - sums->best_and_largest;
+
+	if (!collected || !sums->largest)
 		return 0;
-	if (olia_is_largest(sums, this))
-		return -(s64)(ONE / (sums->paths * sums->largest));
-	if (olia_is_collected(sums, this, this))
-		return ONE / (sums->paths * sums->collected);
+	if (this->window_packets >= sums->largest_window)
+		return -(s64)(ONE / ((u64)sums->paths * sums->largest));
+	if (olia_quality(this, this) >= sums->best_quality)
+		return ONE / (sums->paths * collected);
 	return 0;
 }
 

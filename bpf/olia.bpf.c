@@ -28,31 +28,16 @@ void BPF_PROG(init, struct sock *sk)
 	state->bytes_until_loss = tcp_sk(sk)->bytes_acked;
 }
 
-INLINE void add_up(struct state *state, struct sock *sk, const struct path *this)
-{
-	for_each_subflow(sk, other) {
-		struct path path = path_with_losses(other);
-
-		olia_add(&state->sums, this, &path);
-	}
-}
-
-INLINE void count_sets(struct state *state, struct sock *sk, const struct path *this)
-{
-	for_each_subflow(sk, other) {
-		struct path path = path_with_losses(other);
-
-		olia_count(&state->sums, this, &path);
-	}
-}
-
 INLINE s64 gain_of(struct sock *sk, struct state *state)
 {
 	struct path this = path_with_losses(sk);
 
 	state->sums = (struct olia){};
-	add_up(state, sk, &this);
-	count_sets(state, sk, &this);
+	for_each_subflow(sk, other) {
+		struct path path = path_with_losses(other);
+
+		olia_add(&state->sums, &this, &path);
+	}
 	return state->sums.total ? olia_gain(&state->sums, &this) : (s64)ONE;
 }
 

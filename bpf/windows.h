@@ -32,14 +32,14 @@ INLINE u32 after_slow_start(struct sock *sk, u32 acked)
 	return acked;
 }
 
-/* A gain is good for an eighth of a round trip: formulas change slowly, and siblings are far away in memory. */
+/* A gain is good for a quarter of a round trip: formulas change slowly, and siblings are far away in memory. */
 INLINE int needs_gain(struct sock *sk, struct growth *growth, u32 acked)
 {
 	if (growth->good_for > acked) {
 		growth->good_for -= acked;
 		return 0;
 	}
-	growth->good_for = tcp_sk(sk)->snd_cwnd / 8;
+	growth->good_for = tcp_sk(sk)->snd_cwnd / 4;
 	return 1;
 }
 
@@ -76,23 +76,24 @@ INLINE u32 least_ssthresh(u64 paths)
 	return paths > 1 ? 1 : 2;
 }
 
+/* The kernel's own value before the first loss; no control answers more. */
+#define INFINITE_SSTHRESH 0x7fffffff
+
 /*
- * Under load the kernel sometimes takes another number for what `ssthresh` has answered, of the size of an address, and
- * the window goes after it (docs/kernel-congestion-control.md). After a loss a threshold is not larger than the window
- * was; that is seen to when the loss is told of, and again with each acknowledgment, for hooks may be passed over.
+ * A kernel that passes over a hook takes what was left on the stack for the answer of `ssthresh` or `undo_cwnd`
+ * (docs/kernel-congestion-control.md). With each acknowledgment a window or threshold that cannot be is put right.
  */
-INLINE void bound_ssthresh(struct sock *sk, u8 ca_state)
+INLINE void correct_stray_answers(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 before = at_least(tp->prior_cwnd, 2);
 
-	if (ca_state >= TCP_CA_CWR && tp->snd_ssthresh > before)
+	if (tp->snd_cwnd > LARGEST_WINDOW_PACKETS)
+		tp->snd_cwnd = before;
+	if (tp->snd_ssthresh <= before)
+		return;
+	if (BPF_CORE_READ_BITFIELD(inet_csk(sk), icsk_ca_state) >= TCP_CA_CWR || tp->snd_ssthresh > INFINITE_SSTHRESH)
 		tp->snd_ssthresh = at_least(before / 2, 2);
-}
-
-INLINE void bound_ssthresh_again(struct sock *sk)
-{
-	bound_ssthresh(sk, BPF_CORE_READ_BITFIELD(inet_csk(sk), icsk_ca_state));
 }
 
 /*
@@ -118,15 +119,9 @@ INLINE void bound_ssthresh_again(struct sock *sk)
 	}                                                                                                            \
                                                                                                                      \
 	SEC("struct_ops")                                                                                            \
-	void BPF_PROG(set_state, struct sock *sk, u8 new_state)                                                      \
-	{                                                                                                            \
-		bound_ssthresh(sk, new_state);                                                                       \
-	}                                                                                                            \
-                                                                                                                     \
-	SEC("struct_ops")                                                                                            \
 	void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)                                  \
 	{                                                                                                            \
-		bound_ssthresh_again(sk);                                                                            \
+		correct_stray_answers(sk);                                                                           \
 	}
 
 /* The two hooks that a control must have and may leave to Reno. */
@@ -152,7 +147,6 @@ INLINE void bound_ssthresh_again(struct sock *sk)
 		.ssthresh = (void *)ssthresh,                                                                        \
 		.cong_avoid = (void *)cong_avoid,                                                                    \
 		.undo_cwnd = (void *)undo_cwnd,                                                                      \
-		.set_state = (void *)set_state,                                                                      \
 		.pkts_acked = (void *)pkts_acked,                                                                    \
 		.flags = TCP_CONG_NON_RESTRICTED,                                                                    \
 		.name = its_name,                                                                                    \

@@ -42,7 +42,7 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	struct state *state = STATE(state, sk);
 	u32 rtt_us = sample->rtt_us;
 
-	bound_ssthresh_again(sk);
+	correct_stray_answers(sk);
 	/* Without a sample it is -1. */
 	if (!rtt_us || rtt_us > LONGEST_RTT_US)
 		return;
@@ -57,7 +57,6 @@ void BPF_PROG(set_state, struct sock *sk, u8 new_state)
 {
 	struct state *state = STATE(state, sk);
 
-	bound_ssthresh(sk, new_state);
 	if (new_state >= TCP_CA_CWR)
 		state->is_paused = 1;
 	else if (new_state == TCP_CA_Open && state->is_paused)
@@ -175,4 +174,4 @@ void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 
 RENO_SSTHRESH
 RENO_UNDO_CWND
-CONTROL("wvegas", .init = (void *)init, .cwnd_event = (void *)cwnd_event);
+CONTROL("wvegas", .init = (void *)init, .set_state = (void *)set_state, .cwnd_event = (void *)cwnd_event);

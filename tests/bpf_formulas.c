@@ -17,8 +17,6 @@ s64 olia(const struct path *paths, u64 count, u64 this)
 
 	for (u64 i = 0; i < count; i++)
 		olia_add(&sums, &paths[this], &paths[i]);
-	for (u64 i = 0; i < count; i++)
-		olia_count(&sums, &paths[this], &paths[i]);
 	return olia_gain(&sums, &paths[this]);
 }
 

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The kernel's own Reno, called through the hooks of an eBPF control: what a call costs that does next to nothing. */
+#include "subflows.h"
+
+SEC("struct_ops")
+void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	tcp_reno_cong_avoid(sk, ack, acked);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(ssthresh, struct sock *sk)
+{
+	return tcp_reno_ssthresh(sk);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(undo_cwnd, struct sock *sk)
+{
+	return tcp_reno_undo_cwnd(sk);
+}
+
+char its_license[] SEC("license") = "GPL";
+SEC(".struct_ops.link")
+struct tcp_congestion_ops control = {
+	.ssthresh = (void *)ssthresh,
+	.cong_avoid = (void *)cong_avoid,
+	.undo_cwnd = (void *)undo_cwnd,
+	.name = "kernel_reno",
+};
