@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The kernel's own Reno, called through the hooks of an eBPF control: what a call costs that does next to nothing. */
+/* The kernel's own Reno, called through the hooks of an eBPF control, and beside it a hook that does nothing. */
 #include "subflows.h"
 
 SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	tcp_reno_cong_avoid(sk, ack, acked);
+}
+
+SEC("struct_ops")
+void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
 }
 
 SEC("struct_ops")
@@ -26,5 +31,6 @@ struct tcp_congestion_ops control = {
 	.ssthresh = (void *)ssthresh,
 	.cong_avoid = (void *)cong_avoid,
 	.undo_cwnd = (void *)undo_cwnd,
+	.pkts_acked = (void *)pkts_acked,
 	.name = "kernel_reno",
 };
