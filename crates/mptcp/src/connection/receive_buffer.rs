@@ -155,7 +155,9 @@ impl ReceiveBuffer {
 
     /// The first part of `at..end` that has not arrived.
     fn next_gap(&self, mut at: u64, end: u64) -> Option<(u64, u64)> {
-        if at < end && let Some((from, held)) = self.out_of_order.range(..=at).next_back() {
+        if at < end
+            && let Some((from, held)) = self.out_of_order.range(..=at).next_back()
+        {
             at = at.max(from + u64::from(held.len()));
         }
         while at < end {

@@ -58,7 +58,10 @@ impl Tuning {
 impl Connection {
     /// The round trip is the longest of those on which data comes.
     pub(super) fn tune_receive_buffer(&mut self, now: Nanos) {
-        if !self.receive.is_due_for_tuning(now, self.paths.receive_rtts()) {
+        if !self
+            .receive
+            .is_due_for_tuning(now, self.paths.receive_rtts())
+        {
             return;
         }
         let sizes = self.paths.windows().iter().map(|window| window.mss_bytes);
