@@ -34,6 +34,8 @@ FAMILIES = list(zip(COUPLED, [False, True] * 3, strict=True))
 AT_ONCE = 2
 #: Of a window that is larger something has gone wrong, whatever the control.
 MOST_BDPS = 10
+#: So many samples, 100 ms, may be larger where a kernel passes over hooks (docs/kernel-congestion-control.md).
+STRAY_SAMPLES = 5
 SEGMENT_BYTES = 1500
 #: Two disjoint paths: rate, round-trip time without and with a full queue, and with which addresses.
 RATES_BPS = {"wifi": 10e6, "lte": 5e6}
@@ -290,6 +292,6 @@ def test_windows_of_olia_beside_tcp_do_not_explode(runs: int, seconds: int, tmp_
     bundles = execute(jobs, Nobody(), workers=AT_ONCE)
     assert {bundle.status for bundle in bundles} <= {"done", "invalid"}
     for bundle in bundles:
-        largest = [cwnd.max() for _, cwnd in windows(Measured(bundle), "tested")]
-        assert largest
-        assert max(largest) < MOST_BDPS * bdp_bytes, (bundle.record["seed"], largest)
+        lasting = [np.sort(cwnd)[-1 - STRAY_SAMPLES] for _, cwnd in windows(Measured(bundle), "tested")]
+        assert lasting
+        assert max(lasting) < MOST_BDPS * bdp_bytes, (bundle.record["seed"], lasting)

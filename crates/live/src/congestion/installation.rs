@@ -16,7 +16,8 @@ use crate::LiveError;
 /// Where the kernel keeps what lasts without a process (bpffs), and the part of it that is ours.
 const PINS: &str = "/sys/fs/bpf";
 const OURS: &str = "/sys/fs/bpf/mptcplab";
-const LONGEST_REMOVAL: Duration = Duration::from_secs(2);
+/// The kernel waits for all readers (RCU), on a busy machine for seconds.
+const LONGEST_REMOVAL: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 const BPF_FS_MAGIC: FsWord = 0xcafe_4a11;
 
