@@ -22,8 +22,8 @@ impl Connection {
             // One after the other, from the one on that sent last.
             let count = self.paths.len();
             let first = self.next_to_transmit.checked_rem(count).unwrap_or(0);
-            let receive_window = self.receive.window_bytes();
             for which in (first..count).chain(0..first) {
+                let receive_window = self.window_offered_on(which);
                 if !self.paths.rests(which, receive_window)
                     && let Some(segment) = self.transmit(now, which, receive_window)
                 {
