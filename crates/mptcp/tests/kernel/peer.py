@@ -72,7 +72,9 @@ class Connection:
 
     def difference(self, chunk: bytes, expected: bytes) -> str:
         """Where the first wrong byte is, and where in the stream what stands there belongs."""
-        place = next((i for i, (one, other) in enumerate(zip(chunk, expected, strict=False)) if one != other), len(expected))
+        place = next(
+            (i for i, (one, other) in enumerate(zip(chunk, expected, strict=False)) if one != other), len(expected)
+        )
         found = Path(self.order["expects"]).read_bytes().find(chunk[place : place + 16])
         return f"at {self.received + place} stands what belongs to {found}, {len(chunk) - place} bytes before the end of what was read"
 
