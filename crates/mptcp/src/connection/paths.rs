@@ -21,6 +21,8 @@ pub(super) struct Paths {
     views: Vec<SubflowView>,
     /// Which have changed since the deadlines were noted.
     changed: Changed,
+    /// The first deadline that was noted, if there is one.
+    first_deadline: Option<Nanos>,
     /// Whether one came after [`Paths::has_come`] was asked.
     has_come: bool,
 }
@@ -213,6 +215,13 @@ impl Paths {
 
     /// When something is due on any path.
     pub(super) fn poll_timeout(&self) -> Option<Nanos> {
+        match self.changed {
+            Changed::None => self.first_deadline,
+            Changed::One(_) | Changed::Several => self.first_of_deadlines(),
+        }
+    }
+
+    fn first_of_deadlines(&self) -> Option<Nanos> {
         let paths = self.notes.iter().zip(&self.paths);
         let deadlines = paths.map(|(note, path)| note.deadline_of(path));
         deadlines.min().filter(|at| *at != NEVER)
@@ -231,10 +240,11 @@ impl Paths {
             note.deadline = Some(note.deadline_of(path));
         };
         match std::mem::take(&mut self.changed) {
-            Changed::None => {}
+            Changed::None => return,
             Changed::One(which) => all.skip(which).take(1).for_each(note),
             Changed::Several => all.for_each(note),
         }
+        self.first_deadline = self.first_of_deadlines();
     }
 
     fn change(&mut self, which: usize) {
