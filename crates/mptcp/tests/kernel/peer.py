@@ -76,7 +76,7 @@ class Connection:
             (i for i, (one, other) in enumerate(zip(chunk, expected, strict=False)) if one != other), len(expected)
         )
         found = Path(self.order["expects"]).read_bytes().find(chunk[place : place + 16])
-        return f"at {self.received + place} stands what belongs to {found}, {len(chunk) - place} bytes before the end of what was read"
+        return f"at {self.received + place} of the stream stands what belongs to {found}"
 
     def most(self) -> int:
         """Bytes to be read at once."""
