@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mptcplab.results import Bundle, RunData
+from mptcplab.results import Bundle, RunData, read_data
 
 Json = dict[str, Any]
 OF_FLOWS = ("bytes_in_order", "out_of_order_bytes")
@@ -37,8 +37,9 @@ class Observation:
 def observe(path: Path) -> Observation:
     """Read a done bundle, without its experiment: small enough for another process. Raises BundleError if damaged."""
     bundle = Bundle.open(path)
+    bundle.verify()
     record = bundle.record
-    run = replace(bundle.load(_is_kept), resolved={})
+    run = read_data(path, {}, record["result"], record["backend"], _is_kept)
     return Observation(record["seed"], str(path), record["metrics"], record["absent"], run)
 
 

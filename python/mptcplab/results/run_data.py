@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class NotConcerned(Absent):
 
 
 Value = float | Absent
+Arguments = ParamSpec("Arguments")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Happening:
     id: str
     asked_s: float
     actual_s: float
-    action: Json
+    action: Json = field(hash=False)
     injected: bool
 
 
@@ -53,8 +56,8 @@ class RunData:
     backend: str = "sim"
 
     @cached_property
-    def read_subflows(self) -> dict[str, list[Any]]:
-        """What ``subflows_of`` has read of each flow: many metrics ask for it."""
+    def remembered(self) -> dict[tuple[Any, ...], Any]:
+        """What functions that are ``once_a_run`` gave, by their name and arguments."""
         return {}
 
     @cached_property
@@ -149,3 +152,19 @@ class RunData:
             return units
         grown = counter.times_s[1:][np.diff(counter.values) > 0]
         return units if len(units) >= len(grown) else grown
+
+
+def once_a_run(
+    function: Callable[Concatenate[RunData, Arguments], Found],
+) -> Callable[Concatenate[RunData, Arguments], Found]:
+    """Remember what a function gives for a run and further arguments, all by position: many metrics ask for the same."""
+
+    @wraps(function)
+    def remembering(run: RunData, *arguments: Arguments.args, **named: Arguments.kwargs) -> Found:
+        asked = (function.__name__, *arguments)
+        if asked not in run.remembered:
+            run.remembered[asked] = function(run, *arguments, **named)
+        found: Found = run.remembered[asked]
+        return found
+
+    return remembering

@@ -17,6 +17,7 @@ from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExec
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from multiprocessing import connection
 from pathlib import Path
@@ -156,10 +157,15 @@ def cluster(address: str) -> Iterator[Executor]:
 
 def _check_versions(found: dict[str, Any]) -> None:
     """Refuse workers whose mptcplab is not this one: their results might differ. Raises ClusterError."""
-    here = version("mptcplab")
+    here = _version_here()
     others = [f"{worker} has {_in_words(there)}" for worker, there in found.items() if there != here]
     if others:
         raise ClusterError(f"this is mptcplab {here}, but {first_few(others)}; install the same version there")
+
+
+@cache
+def _version_here() -> str:
+    return version("mptcplab")
 
 
 def _in_words(there: object) -> str:
