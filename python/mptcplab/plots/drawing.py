@@ -91,7 +91,8 @@ class Drawing:
         buffer = io.StringIO()
         with style():
             # Not by savefig, which draws everything twice.
-            FigureCanvasSVG(self.figure).print_svg(buffer, metadata={"Date": None, "Creator": None})
+            canvas: Any = FigureCanvasSVG(self.figure)
+            canvas.print_svg(buffer, metadata={"Date": None, "Creator": None})
         svg = buffer.getvalue()
         svg = svg[svg.index("<svg") :]
         svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

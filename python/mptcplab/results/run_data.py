@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class NotConcerned(Absent):
 
 
 Value = float | Absent
-Arguments = ParamSpec("Arguments")
+Arguments = TypeVarTuple("Arguments")
 Found = TypeVar("Found")
 
 
@@ -154,17 +154,14 @@ class RunData:
         return units if len(units) >= len(grown) else grown
 
 
-def once_a_run(
-    function: Callable[Concatenate[RunData, Arguments], Found],
-) -> Callable[Concatenate[RunData, Arguments], Found]:
-    """Remember what a function gives for a run and further arguments, all by position: many metrics ask for the same."""
+def once_a_run(function: Callable[[RunData, *Arguments], Found]) -> Callable[[RunData, *Arguments], Found]:
+    """Remember what a function gives for a run and further arguments: many metrics ask for the same."""
 
-    @wraps(function)
-    def remembering(run: RunData, *arguments: Arguments.args, **named: Arguments.kwargs) -> Found:
+    def remembering(run: RunData, *arguments: *Arguments) -> Found:
         asked = (function.__name__, *arguments)
         if asked not in run.remembered:
-            run.remembered[asked] = function(run, *arguments, **named)
+            run.remembered[asked] = function(run, *arguments)
         found: Found = run.remembered[asked]
         return found
 
-    return remembering
+    return wraps(function)(remembering)
