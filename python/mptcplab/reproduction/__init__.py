@@ -7,11 +7,12 @@ from mptcplab.reproduction.observation import Observation, observe
 from mptcplab.reproduction.outcome import Compared, Observations, Outcome, Verdict
 from mptcplab.reproduction.ranking import Ranked, rank
 from mptcplab.reproduction.reasons import apart, numbers, why
-from mptcplab.reproduction.study import AS_DESCRIBED, Study, claims_about, study
+from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, claims_about, study
 
 __all__ = [
     "AS_DESCRIBED",
     "Arm",
+    "Cell",
     "Claim",
     "Compared",
     "Figure",

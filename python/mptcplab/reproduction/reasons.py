@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from mptcplab.metrics import rank_correlation
 from mptcplab.reproduction.notation import Measure
 from mptcplab.reproduction.observation import Observation
 from mptcplab.reproduction.outcome import Compared, Outcome, Verdict
@@ -16,8 +15,8 @@ from mptcplab.results import Absent, fates
 
 #: Counters of a kernel that tell of data that were carried in vain.
 COUNTERS = {
-    "MPTcpExtDuplicateData": "segments came twice",
-    "MPTcpExtNoDSSInWindow": "segments that TCP had acknowledged were dropped beyond the connection's window",
+    "MPTcpExtDuplicateData": "{} segments came twice",
+    "MPTcpExtNoDSSInWindow": "{} segments that TCP had acknowledged were dropped beyond the connection's window",
 }
 
 #: What is measured, where its name does not say it.
@@ -129,7 +128,7 @@ def counters_told(runs: Sequence[Observation]) -> list[str]:
     told = []
     for name, words in COUNTERS.items():
         usual = median(_counted(run, name) for run in runs)
-        told += [f"{usual:g} {words}"] if usual else []
+        told += [words.format(f"{usual:g}")] if usual else []
     return [", ".join(told)] if told else []
 
 
@@ -155,11 +154,21 @@ def apart(outcome: Outcome, verdict: Verdict) -> list[str]:
     spread = f"{median(rates):.3g} Mbit/s ({min(rates):.3g} to {max(rates):.3g}, n = {len(rates)})"
     told = [f"over its subflows {spread} arrived in {'{:g}-{:g} s'.format(*arrived_in.window_s or ())}"]
     for name, words in COUNTERS.items():
-        counted = [_counted(run, name) for run, _ in arrived]
-        together = rank_correlation(counted, rates)
-        if together is not None:
-            told += [f"{min(counted):g} to {max(counted):g} {words}: rank correlation with that {together:.2g}"]
+        counted = sorted((_counted(run, name), rate) for run, rate in arrived)
+        told += [f"{words.format(f'{counted[0][0]} to {counted[-1][0]}')}: {one}" for one in _thirds(counted)]
     return told
+
+
+def _thirds(counted: Sequence[tuple[int, float]]) -> list[str]:
+    """What arrived in the runs with the smallest counts and in those with the largest; nothing where all are alike."""
+    third = len(counted) // 3
+    if not third or counted[0][0] == counted[-1][0]:
+        return []
+    fewest, most = (median(rate for _, rate in part) for part in (counted[:third], counted[-third:]))
+    return [
+        f"{fewest:.3g} Mbit/s arrived in the third of the runs with fewest (up to {counted[third - 1][0]}), "
+        f"{most:.3g} in that with most (from {counted[-third][0]})"
+    ]
 
 
 def _counted(run: Observation, name: str) -> int:

@@ -102,11 +102,10 @@ class Study:
 def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, quick: bool = False) -> Study:
     """What to run for the claims of a paper, or for those of one figure, experiment or claim.
 
-    Rankings are part of a whole reproduction, or what alone is asked for. Raises UsageError for an ``only`` that means
-    nothing.
+    A ranking is made if ``only`` asks for it. Raises UsageError for an ``only`` that means nothing.
     """
     claims = [claim for claim in paper.claims if only is None or _concerns(claim, only)]
-    rankings = [ranking for ranking in paper.rankings if only == ranking.id or (only is None and not quick)]
+    rankings = [ranking for ranking in paper.rankings if only == ranking.id]
     if not claims and not rankings:
         known = dict.fromkeys(name for claim in paper.claims for name in (claim.figure, claim.id))
         known |= dict.fromkeys(ranking.id for ranking in paper.rankings)
@@ -133,9 +132,14 @@ def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, qui
 
 
 def claims_about(experiment: str) -> list[Claim]:
-    """The claims that an experiment of the catalogue is run for; none where its paper has no table of them."""
+    """The claims that an experiment of the catalogue is run for, or else those about its figure.
+
+    A figure may show the runs of another. None where the paper has no table of claims.
+    """
     paper, _, name = experiment.partition("/")
-    return [claim for claim in load(paper).claims if _uses(claim, name)] if paper in papers() else []
+    claims = load(paper).claims if paper in papers() else []
+    figure = name.partition("/")[0]
+    return [one for one in claims if _uses(one, name)] or [one for one in claims if one.figure == figure]
 
 
 def alternatives(paper: Paper) -> Iterator[tuple[Alternative, list[str]]]:

@@ -118,12 +118,10 @@ class Evaluation:
         return EVENT_METRICS[name](event) if event.happenings else Absent("the run ended before the event")
 
     def _sampled(self, path: str, flow: str, metric: Metric) -> Value:
-        last = self.run.samples.last(path, metric.name)
-        if last is not None and metric.form == "counter":
-            return last
-        series = self.run.samples.series(path, metric.name)
-        if series is not None:
-            return float(series.values.mean())
+        samples = self.run.samples
+        value = (samples.last if metric.form == "counter" else samples.mean)(path, metric.name)
+        if value is not None:
+            return value
         why = self._why_awaited(metric) or self._why_unknown(self.run.flows.get(flow, {}), metric)
         return Absent(why or "the back-end gave no samples of it")
 

@@ -45,6 +45,19 @@ class Happening:
     injected: bool
 
 
+def once_a_run(function: Callable[[RunData, *Arguments], Found]) -> Callable[[RunData, *Arguments], Found]:
+    """Remember what a function gives for a run and further arguments: many metrics ask for the same."""
+
+    def remembering(run: RunData, *arguments: *Arguments) -> Found:
+        asked = (function.__name__, *arguments)
+        if asked not in run.remembered:
+            run.remembered[asked] = function(run, *arguments)
+        found: Found = run.remembered[asked]
+        return found
+
+    return wraps(function)(remembering)
+
+
 @dataclass(frozen=True)
 class RunData:
     """One run. ``result`` is the document that the back-end returns at the end."""
@@ -144,6 +157,7 @@ class RunData:
         """Counter of bytes that a flow delivered in order."""
         return self.samples.series(f"flows.{flow}", "bytes_in_order")
 
+    @once_a_run
     def deliveries_s(self, flow: str) -> Floats:
         """Times of in-order deliveries: of units, or of samples at which the counter had grown, whichever is finer."""
         units = np.unique(self.units.of(flow).delivered_s)
@@ -152,16 +166,3 @@ class RunData:
             return units
         grown = counter.times_s[1:][np.diff(counter.values) > 0]
         return units if len(units) >= len(grown) else grown
-
-
-def once_a_run(function: Callable[[RunData, *Arguments], Found]) -> Callable[[RunData, *Arguments], Found]:
-    """Remember what a function gives for a run and further arguments: many metrics ask for the same."""
-
-    def remembering(run: RunData, *arguments: *Arguments) -> Found:
-        asked = (function.__name__, *arguments)
-        if asked not in run.remembered:
-            run.remembered[asked] = function(run, *arguments)
-        found: Found = run.remembered[asked]
-        return found
-
-    return wraps(function)(remembering)

@@ -152,8 +152,15 @@ def recreated_after(run: RunData, flow: str, failures: Iterable[Happening]) -> V
     ids = {failure.id for failure in failures if any(hit_by(run, subflow, failure) for subflow in found)}
     if not ids:
         return NotConcerned(NO_FAILURE)
+    return float(sum(cause in ids for cause in _causes_of_new_ones(run, flow)))
+
+
+@once_a_run
+def _causes_of_new_ones(run: RunData, flow: str) -> list[str]:
+    """Of each subflow that has one before it, the id of the failure that it followed."""
+    found = subflows_of(run, flow)
     causes = [cause_of(run, subflow) for subflow in found if before_it(found, subflow)]
-    return float(sum(cause is not None and cause.id in ids for cause in causes))
+    return [cause.id for cause in causes if cause is not None]
 
 
 @once_a_run

@@ -99,6 +99,11 @@ class Samples:
         rows = self._rows.get(entity, {}).get(metric)
         return None if rows is None else float(self._values[rows[-1]])
 
+    def mean(self, entity: str, metric: str) -> float | None:
+        """The mean of a metric's samples, or None if there are none."""
+        rows = self._rows.get(entity, {}).get(metric)
+        return None if rows is None else float(self._values[rows].mean())
+
     def entities(self, prefix: str = "") -> list[str]:
         """The entities whose path starts so, in order of the path."""
         return sorted(name for name in self._rows if name.startswith(prefix))

@@ -6,6 +6,7 @@ scratch directory, and the content of its bundle is what it returns.
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import multiprocessing
@@ -110,6 +111,8 @@ def _become_worker(caller: Connection) -> None:
     """Heed the caller only: Ctrl-C in a terminal goes to all processes of its group."""
     global _at_work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What is loaded now stays, and need not be looked through for garbage again and again.
+    gc.freeze()
     _at_work = threading.Lock()
     threading.Thread(target=_heed, args=(caller,), daemon=True).start()
 
