@@ -226,6 +226,7 @@ impl Connection {
         };
         if path.is_healthy() && !path.has_lost_address {
             path.is_retiring = true;
+            self.has_retiring = true;
             self.retire_paths(now);
         } else {
             path.reset(ResetReason::UNSPECIFIED);

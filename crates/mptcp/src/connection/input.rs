@@ -15,7 +15,7 @@ impl Connection {
     /// Takes a packet of one of its subflows; one of another is ignored.
     pub fn handle_packet(&mut self, now: Nanos, packet: &Packet) {
         let segment = &packet.segment;
-        let Some(which) = self.paths.iter().position(|path| path.receives(packet)) else {
+        let Some(which) = self.paths.receiver_of(packet) else {
             return;
         };
         if self.is_too_early(segment) {
@@ -340,7 +340,9 @@ impl Connection {
         if self.send.is_awaited() {
             path.subflow.grow_buffer(&windows[which]);
         }
-        self.send.grow(self.paths.buffers());
+        if self.paths.has_come() || self.send.is_awaited() {
+            self.send.grow(self.paths.buffers());
+        }
         self.tell_of_room();
         self.retire_paths(now);
         self.start_subflows_if_due(now);

@@ -131,6 +131,8 @@ pub struct Connection {
     next_path_id: u32,
     /// The path that is asked first for a segment.
     next_to_transmit: usize,
+    /// Whether a path is to be closed by FIN as soon as the connection can do without it.
+    has_retiring: bool,
     /// Whether something changed since the scheduler last had nothing to do.
     is_schedulable: bool,
 }
@@ -213,6 +215,7 @@ impl Connection {
             closed: None,
             next_path_id: 0,
             next_to_transmit: 0,
+            has_retiring: false,
             is_schedulable: true,
             config,
         }

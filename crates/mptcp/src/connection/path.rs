@@ -227,6 +227,11 @@ impl Path {
         self.has_failed || self.suspicion.is_some() || self.stale.is_stale()
     }
 
+    /// Why it has ended, if it has and its reset is sent.
+    pub(super) fn ended(&self) -> Option<CloseReason> {
+        self.subflow.closed().filter(|_| !self.subflow.owes_reset())
+    }
+
     /// Whether it is the choice for what has to arrive.
     pub(super) fn is_healthy(&self) -> bool {
         self.can_send() && !self.is_stale()

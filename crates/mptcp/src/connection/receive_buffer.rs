@@ -92,14 +92,20 @@ impl ReceiveBuffer {
         self.capacity_bytes
     }
 
-    /// Whether [`ReceiveBuffer::tune`] can change anything.
-    pub(super) fn is_tunable(&self) -> bool {
-        matches!(self.size, Buffer::Auto { max_bytes, .. } if max_bytes > self.capacity_bytes)
+    /// Whether [`ReceiveBuffer::tune`] can change anything: the longest of these round trips is over, and it may grow.
+    pub(super) fn is_due_for_tuning(
+        &self,
+        now: Nanos,
+        round_trips: impl Iterator<Item = Nanos>,
+    ) -> bool {
+        let may_grow =
+            matches!(self.size, Buffer::Auto { max_bytes, .. } if max_bytes > self.capacity_bytes);
+        may_grow && self.tuning.is_round_over(now, round_trips)
     }
 
     /// Grows with what the application has read in a round trip, if that was more than ever before.
-    pub(super) fn tune(&mut self, now: Nanos, round_trip: Nanos, mss_bytes: u32) {
-        if let Some(wanted) = self.tuning.wanted_bytes(now, round_trip, mss_bytes) {
+    pub(super) fn tune(&mut self, now: Nanos, mss_bytes: u32) {
+        if let Some(wanted) = self.tuning.wanted_bytes(now, mss_bytes) {
             self.capacity_bytes = self.size.grown(self.capacity_bytes, wanted);
         }
     }
@@ -149,19 +155,19 @@ impl ReceiveBuffer {
 
     /// The first part of `at..end` that has not arrived.
     fn next_gap(&self, mut at: u64, end: u64) -> Option<(u64, u64)> {
-        if self.out_of_order.is_empty() {
-            return (at < end).then_some((at, end));
-        }
-        if let Some((from, held)) = self.out_of_order.range(..=at).next_back() {
+        if at < end
+            && let Some((from, held)) = self.out_of_order.range(..=at).next_back()
+        {
             at = at.max(from + u64::from(held.len()));
         }
-        for (from, held) in self.out_of_order.range(at..end.max(at)) {
-            if *from > at {
-                return Some((at, *from));
+        while at < end {
+            match self.out_of_order.range(at..).next() {
+                Some((from, held)) if *from == at => at += u64::from(held.len()),
+                Some((from, _)) => return Some((at, end.min(*from))),
+                None => return Some((at, end)),
             }
-            at = from + u64::from(held.len());
         }
-        (at < end).then_some((at, end))
+        None
     }
 
     /// Puts what was missing at its place.
@@ -185,7 +191,10 @@ impl ReceiveBuffer {
     }
 
     fn put_in_order(&mut self) {
-        while let Some(payload) = self.out_of_order.remove(&self.next) {
+        while let Some(first) = self.out_of_order.first_entry()
+            && *first.key() == self.next
+        {
+            let payload = first.remove();
             self.out_of_order_bytes -= u64::from(payload.len());
             self.make_ready(payload);
         }

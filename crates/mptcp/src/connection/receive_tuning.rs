@@ -27,17 +27,20 @@ impl Tuning {
         self.read_bytes += u64::from(bytes);
     }
 
+    /// Whether the longest of these round trips has passed, if there is any. Most often the first one has not.
+    pub(super) fn is_round_over(
+        &self,
+        now: Nanos,
+        round_trips: impl Iterator<Item = Nanos>,
+    ) -> bool {
+        let age = now - self.round_started_at;
+        let mut round_trips = round_trips.peekable();
+        round_trips.peek().is_some() && round_trips.all(|round_trip| age >= round_trip)
+    }
+
     /// At the end of a round trip in which more was read than in any before, the size that is right for it. The faster that
     /// grows, the more room it gets.
-    pub(super) fn wanted_bytes(
-        &mut self,
-        now: Nanos,
-        round_trip: Nanos,
-        mss_bytes: u32,
-    ) -> Option<u64> {
-        if now - self.round_started_at < round_trip {
-            return None;
-        }
+    pub(super) fn wanted_bytes(&mut self, now: Nanos, mss_bytes: u32) -> Option<u64> {
         self.round_started_at = now;
         let mss = u64::from(mss_bytes);
         let before = self.most_bytes.max(FIRST_ROUND_SEGMENTS * mss);
@@ -55,13 +58,15 @@ impl Tuning {
 impl Connection {
     /// The round trip is the longest of those on which data comes.
     pub(super) fn tune_receive_buffer(&mut self, now: Nanos) {
-        if !self.receive.is_tunable() {
+        if !self
+            .receive
+            .is_due_for_tuning(now, self.paths.receive_rtts())
+        {
             return;
         }
-        let round_trip = self.paths.receive_rtt();
         let sizes = self.paths.windows().iter().map(|window| window.mss_bytes);
-        if let (Some(round_trip), Some(mss)) = (round_trip, sizes.max()) {
-            self.receive.tune(now, round_trip, mss);
+        if let Some(mss) = sizes.max() {
+            self.receive.tune(now, mss);
         }
     }
 }
@@ -79,7 +84,7 @@ mod tests {
         let rounds = rounds.iter().zip(1u64..);
         let wanted = rounds.map(|(bytes, round)| {
             tuning.read(*bytes);
-            tuning.wanted_bytes(round * ROUND_TRIP, ROUND_TRIP, 1000)
+            tuning.wanted_bytes(round * ROUND_TRIP, 1000)
         });
         wanted.collect()
     }
@@ -94,11 +99,15 @@ mod tests {
     }
 
     #[test]
-    fn a_round_ends_after_a_round_trip() {
+    fn a_round_ends_after_the_longest_round_trip() {
         let mut tuning = Tuning::default();
-        tuning.read(50_000);
-        assert_eq!(tuning.wanted_bytes(ROUND_TRIP - 1, ROUND_TRIP, 1000), None);
-        assert!(tuning.wanted_bytes(ROUND_TRIP, ROUND_TRIP, 1000).is_some());
-        assert_eq!(tuning.wanted_bytes(2 * ROUND_TRIP, ROUND_TRIP, 1000), None);
+        let is_over = |tuning: &Tuning, now| {
+            tuning.is_round_over(now, [ROUND_TRIP / 2, ROUND_TRIP].into_iter())
+        };
+        assert!(!is_over(&tuning, ROUND_TRIP - 1));
+        assert!(is_over(&tuning, ROUND_TRIP));
+        tuning.wanted_bytes(ROUND_TRIP, 1000);
+        assert!(!is_over(&tuning, 2 * ROUND_TRIP - 1));
+        assert!(!tuning.is_round_over(9 * ROUND_TRIP, std::iter::empty()));
     }
 }

@@ -128,6 +128,9 @@ impl Connection {
     /// Closes by FIN the paths that are to go, as soon as the connection can do without them: another works, or nothing is
     /// outstanding (section 3.3.3).
     pub(super) fn retire_paths(&mut self, now: Nanos) {
+        if !self.has_retiring {
+            return;
+        }
         let is_idle = self.send.acked() == self.send.assigned();
         let mut next = 0;
         while let Some(which) = self.paths.next_to_retire(next) {
@@ -136,6 +139,7 @@ impl Connection {
             }
             next = which + 1;
         }
+        self.has_retiring = self.paths.next_to_retire(0).is_some();
     }
 
     fn retire_path(&mut self, now: Nanos, which: usize) {
@@ -154,6 +158,7 @@ impl Connection {
         let has_ended = self.session.fins.is_remote_reached(self.receive.next());
         if !has_ended && self.has_other_path(which) {
             self.paths[which].is_retiring = true;
+            self.has_retiring = true;
             self.retire_paths(now);
         }
     }

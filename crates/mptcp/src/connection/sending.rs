@@ -24,11 +24,13 @@ impl Connection {
             let first = self.next_to_transmit.checked_rem(count).unwrap_or(0);
             let receive_window = self.receive.window_bytes();
             for which in (first..count).chain(0..first) {
-                if !self.paths.rests(which, receive_window)
-                    && let Some(segment) = self.transmit(now, which, receive_window)
-                {
+                if self.paths.rests(which, receive_window) {
+                    continue;
+                }
+                if let Some(segment) = self.transmit(now, which, receive_window) {
                     return Some(self.packet(which, segment));
                 }
+                self.paths.note_rest(which);
             }
             self.reap_closed(now);
             // What a path that is gone leaves behind goes out on the others at once.
@@ -155,8 +157,7 @@ impl Connection {
             start: self.send.assigned(),
             len: unassigned,
         };
-        let least = unassigned.min(u64::from(self.smallest_segment_bytes()));
-        if unassigned > 0 && room >= least {
+        if unassigned > 0 && (room >= unassigned || self.takes_a_segment(room)) {
             return Some((Reason::NewData, new));
         }
         match self.oldest_unacked() {
@@ -168,9 +169,10 @@ impl Connection {
         }
     }
 
-    fn smallest_segment_bytes(&self) -> u32 {
-        let sizes = self.paths.windows().iter().map(|window| window.mss_bytes);
-        sizes.min().unwrap_or(1)
+    /// Whether so much room is enough for a full-sized segment of some path.
+    fn takes_a_segment(&self, room_bytes: u64) -> bool {
+        let mut windows = self.paths.windows().iter();
+        windows.any(|window| u64::from(window.mss_bytes) <= room_bytes)
     }
 
     /// The first data that was given to a path and not acknowledged, as long as the same paths have it.

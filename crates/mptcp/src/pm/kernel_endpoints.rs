@@ -258,7 +258,7 @@ impl KernelEndpoints {
             local,
             remote: remote.ip(),
         };
-        if self.further < self.limits.subflows {
+        if self.further < self.limits.subflows && self.may_reach(pair) {
             self.further += 1;
             self.opening.insert(pair);
             commands.push(Command::OpenSubflow {
@@ -269,6 +269,16 @@ impl KernelEndpoints {
                 via: Vec::new(),
             });
         }
+    }
+
+    /// Whether there may be a route: a pair is known, or none with that address of the peer. The kernel tries without one, too,
+    /// and fails at once (ENETUNREACH), which takes no place.
+    fn may_reach(&self, pair: AddressPair) -> bool {
+        let mut to_there = self
+            .pairs
+            .iter()
+            .filter(|known| known.remote == pair.remote);
+        self.pairs.contains(&pair) || to_there.next().is_none()
     }
 
     /// The peer has another address: it is connected to, unless it is already or a limit is reached.
@@ -428,6 +438,23 @@ mod tests {
         }
     }
 
+    /// With routes from every address to every one of the peer's; those of the links come first.
+    fn meshed(role: Role, links: u8) -> Connection {
+        let mut connection = connection(role, links);
+        let all = || 1..=links;
+        let across = all().flat_map(|from| {
+            all()
+                .filter(move |to| *to != from)
+                .map(move |to| (from, to))
+        });
+        let across = across.map(|(from, to)| AddressPair {
+            local: local(from),
+            remote: remote_of(to).ip(),
+        });
+        connection.pairs = connection.pairs.iter().copied().chain(across).collect();
+        connection
+    }
+
     fn side(role: Role, endpoints: &[Endpoint], subflows: usize) -> Side {
         let parameters = Parameters {
             endpoints: Some(endpoints.to_vec()),
@@ -438,7 +465,7 @@ mod tests {
             ..Parameters::default()
         };
         Side::new(Box::new(KernelEndpoints::new(
-            &connection(role, 8),
+            &meshed(role, 8),
             &parameters,
         )))
     }
@@ -460,8 +487,24 @@ mod tests {
     }
 
     #[test]
+    fn what_no_route_leads_to_takes_no_place() {
+        let parameters = Parameters {
+            limits: Limits {
+                subflows: 2,
+                ..Limits::default()
+            },
+            ..Parameters::default()
+        };
+        let policy = KernelEndpoints::new(&connection(Role::Opener, 4), &parameters);
+        let mut side = Side::new(Box::new(policy));
+        assert!(side.tell(Event::Established).is_empty());
+        let expected = [(local(3), 2, remote_of(3))];
+        assert_eq!(opened(&side.tell(announced(3))), expected);
+    }
+
+    #[test]
     fn without_endpoints_the_opener_connects_to_the_initial_address_and_the_acceptor_announces() {
-        let policy = |role| KernelEndpoints::new(&connection(role, 3), &Parameters::default());
+        let policy = |role| KernelEndpoints::new(&meshed(role, 3), &Parameters::default());
         let commands = Side::new(Box::new(policy(Role::Opener))).tell(Event::Established);
         let expected = [(local(2), 1, remote_of(1)), (local(3), 2, remote_of(1))];
         assert_eq!(opened(&commands), expected);
@@ -557,7 +600,7 @@ mod tests {
             },
             ..Parameters::default()
         };
-        let policy = KernelEndpoints::new(&connection(Role::Opener, 8), &parameters);
+        let policy = KernelEndpoints::new(&meshed(Role::Opener, 8), &parameters);
         let mut side = Side::new(Box::new(policy));
         side.tell(Event::Established);
         assert_eq!(opened(&side.tell(announced(2))).len(), 1);

@@ -1,5 +1,6 @@
 //! Parameters of algorithms, starts as a race, source routes, and algorithms of a user's own.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mptcp::cc::{Acked, Congestion, CongestionControl, Context};
@@ -154,6 +155,21 @@ fn endpoints_are_those_of_the_description_and_limits_hold() {
     assert_eq!(subflows(json!({"subflows": 0})), 1);
     let only_initial = json!([{"interface": "client.one", "flags": ["subflow"]}]);
     assert_eq!(subflows(json!({"endpoints": only_initial})), 1);
+}
+
+#[test]
+fn what_no_route_leads_to_takes_no_place_of_an_endpoint_that_one_leads_to() {
+    let links = ["one", "two", "three", "four"];
+    let mut experiment = parallel("mptcp", &links, endless());
+    experiment["flows"][0]["path_manager"] = json!([{"name": "kernel_endpoints", "subflows": 3}]);
+    let summary = run(&experiment).summary;
+    let subflows = summary.flows[0].subflows.iter();
+    let carriers: Vec<_> = subflows.filter(|one| one.bytes > 0).collect();
+    let used: BTreeSet<_> = carriers
+        .iter()
+        .filter_map(|one| one.link.as_deref())
+        .collect();
+    assert_eq!((carriers.len(), used), (4, links.into()));
 }
 
 #[test]
