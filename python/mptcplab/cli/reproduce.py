@@ -29,7 +29,9 @@ AT_ONCE = 8
 def command(
     paper: Annotated[str, typer.Argument(help="A paper with a table of claims: alenazi2019.")],
     on: Annotated[str, typer.Option("--on", help="Back-ends, with commas.", metavar="sim,kernel")] = "sim",
-    only: Annotated[str | None, typer.Option(help="A figure, an experiment or a claim.", metavar="fig9")] = None,
+    only: Annotated[
+        str | None, typer.Option(help="A figure, an experiment, a claim or a ranking.", metavar="fig9")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="6 repetitions (in real time 3) and no other assumptions: provisional.")
     ] = False,
@@ -131,14 +133,13 @@ def _write(outcome: Outcome, bundles: Sequence[Bundle], pool: Executor, page: Pa
     records = [bundle.record for bundle in bundles]
     write_text(page, reproduction_page(outcome, pictures, records, shlex.join(["mptcplab", *sys.argv[1:]])))
     if export is not None:
-        _export(outcome, export / COMPARISONS)
+        _export(outcome, export)
     return page
 
 
-def _export(outcome: Outcome, file: Path) -> None:
-    """Every comparison as a row: claim, arm, back-end, and what the document has of it."""
-    import csv
-
+def _export(outcome: Outcome, directory: Path) -> None:
+    """Every comparison as a row: claim, arm, back-end, and what the document has of it. A file for each ranking."""
+    from mptcplab.report import rankings
     from mptcplab.reproduction import document
 
     rows = [
@@ -147,10 +148,18 @@ def _export(outcome: Outcome, file: Path) -> None:
         for one in claim["on"]
         for part in one["compared"]
     ]
+    directory.mkdir(parents=True, exist_ok=True)
+    if rows:
+        _write_csv(directory / COMPARISONS, [list(rows[0]), *([*row.values()] for row in rows)])
+    for one in rankings(outcome):
+        _write_csv(directory / f"{one.name}.csv", [one.grid.heads, *one.grid.rows])
+
+
+def _write_csv(file: Path, rows: Sequence[Sequence[object]]) -> None:
+    import csv
+
     with file.open("w", newline="", encoding="utf-8") as opened:
-        writer = csv.DictWriter(opened, list(rows[0]) if rows else [])
-        writer.writeheader()
-        writer.writerows(rows)
+        csv.writer(opened).writerows(rows)
 
 
 def _show(outcome: Outcome, bundles: Sequence[Bundle]) -> None:

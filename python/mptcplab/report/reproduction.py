@@ -162,8 +162,9 @@ def _words(verdict: Verdict) -> str:
 
 @dataclass(frozen=True)
 class RankingTable:
-    """A ranking in one arm: what it is, and its combinations, best first."""
+    """A ranking in one arm: its name in files, what it is, and its combinations, best first."""
 
+    name: str
     title: str
     says: str
     grid: Grid
@@ -188,7 +189,14 @@ def rankings(outcome: Outcome) -> list[RankingTable]:
             ]
             if rows:
                 numeric = frozenset([0, *range(first, len(heads))])
-                found.append(RankingTable(f"{ranking.title}, {arm.label}", ranking.says, Grid(heads, rows, numeric)))
+                found.append(
+                    RankingTable(
+                        f"{ranking.id}-{arm.name}-{Path(arm.backend).name}",
+                        f"{ranking.title}, {arm.label}",
+                        ranking.says,
+                        Grid(heads, rows, numeric),
+                    )
+                )
     return found
 
 

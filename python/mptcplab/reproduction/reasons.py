@@ -119,7 +119,7 @@ def subflows_told(runs: Sequence[Observation], window_s: tuple[float, float] | N
         timeouts = [fate.timeouts for fate in every if fate.timeouts is not None]
         told += [f"after {median(timeouts):g} timeouts each"] if timeouts and median(timeouts) else []
     lost = median(sum(f.back_s is not None and f.resumed_s is None for f in of_run) for of_run in of_runs)
-    told += [f"{lost:g} never carried data again"] if lost else []
+    told += [f"{lost:g} carried no data again before the end"] if lost else []
     return ", ".join(told)
 
 

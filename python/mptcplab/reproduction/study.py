@@ -124,6 +124,8 @@ def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, qui
     if not quick:
         cells += _variants(paper, claims, virtual, list(described))
     ranked_in = [arm for arm in virtual if arm.name == "then"]
+    if rankings and not ranked_in:
+        raise UsageError(f"--only {only}: takes hundreds of runs and is made in virtual time; allowed: --on sim")
     cells += [cell for ranking in rankings for cell in _combinations(paper, ranking, ranked_in)]
     of_others = {one for name, member in members.items() if name not in described for one in _contradicted(member)}
     touching = {one for name in described for one in _contradicted(members[name])}
