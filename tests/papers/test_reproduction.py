@@ -319,12 +319,12 @@ def test_with_seven_of_eight_down_one_link_is_left_and_what_is_done_is_not_run_a
 
 
 def test_what_is_printed_is_a_line_for_each_claim_and_stack_and_says_no_more_than_it_knows(tmp_path: Path) -> None:
-    done = mptcplab("reproduce", PAPER, "--quick", "--only", "CL-A9", cwd=tmp_path)
+    done = mptcplab("reproduce", PAPER, "--quick", "--only", "CL-A10", cwd=tmp_path)
     assert done.status == 0, done.err
     claim, then, today, *tallies = done.out.splitlines()
-    assert claim.startswith("CL-A9  By turns takes")
-    assert then.startswith("       then (sim): refuted, provisional. fig8/round_robin: completion time")
-    assert today.startswith("       today (sim): cannot be run. fig8/")
+    assert claim.startswith("CL-A10  Before the failure all three schedulers")
+    assert then.startswith("        then (sim): reproduced, provisional. fig8/min_rtt: longest pause 8-10 s 0.0")
+    assert today.startswith("        today (sim): cannot be run. fig8/")
     assert len(tallies) == 2
 
 

@@ -203,7 +203,7 @@ def rankings(outcome: Outcome) -> list[RankingTable]:
 def _compared(outcome: Outcome) -> Grid:
     rows = [
         [
-            one.claim.id,
+            one.claim.id.replace("-", NO_BREAK),
             one.arm.label,
             part.judged.kind,
             _numbers(part),
