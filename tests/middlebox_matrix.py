@@ -104,9 +104,11 @@ class Cell:
         """What came of it, on a machine that was not too busy."""
         for attempt in range(MOST_ATTEMPTS):
             (bundle,) = run(self.experiment(), on=self.backend, out=out / str(attempt))
-            if bundle.status != "invalid":
+            (flow,) = bundle.record["result"]["flows"]
+            # The kernel joins when its worker has its turn; where data are harmed before, there is one subflow.
+            is_late = self.middlebox in CHANGING and len(flow["subflows"]) < self.subflows
+            if bundle.status != "invalid" and not is_late:
                 break
-        (flow,) = bundle.record["result"]["flows"]
         if flow["error"]:
             return "wrong" if "other bytes" in flow["error"] else "reset"
         if flow["end_ns"] is None:
@@ -188,6 +190,13 @@ FAULTS = [
         "gives the connection up.",
     ),
     Fault(
+        ["segments joined"],
+        "kernel - ours",
+        "no end",
+        "Now and then a whole mapping loses its options to the segment before it, as when the kernel fills up a window with "
+        "80 bytes. What follows is the same.",
+    ),
+    Fault(
         ["a byte changed", "bytes changed at random", "3 bytes inserted"],
         "kernel - ours",
         "no end",
@@ -216,8 +225,14 @@ def one_of_each(ends: tuple[Ends, Ends]) -> list[Cell]:
 
 def row(middlebox: str, outcomes: Mapping[Cell, Outcome]) -> str:
     """The line of the table for a middlebox."""
-    found = [f"**{outcome}**" if cell.fault() else outcome for cell, outcome in outcomes.items()]
+    found = [f"**{outcome}**" if outcome == of_fault(cell) else outcome for cell, outcome in outcomes.items()]
     return f"| {middlebox} | {' | '.join(found)} |\n"
+
+
+def of_fault(cell: Cell) -> Outcome | None:
+    """What comes of a cell by a stack's fault, if one is at fault there."""
+    fault = cell.fault()
+    return fault.outcome if fault else None
 
 
 _HEAD = """\

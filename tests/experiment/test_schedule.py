@@ -48,6 +48,20 @@ def test_a_sequence_fails_and_restores_in_order() -> None:
     ]
 
 
+def test_a_sequence_comes_back_when_and_in_which_order_it_says() -> None:
+    sequence = {"down": "eth[1-2]", "on": ["client"], "every": "2s", "then": "restore_in_reverse", "pause": "10s"}
+    assert brief(events_of({"id": "s", "at": "10s", "sequence": sequence}))[2:] == [
+        ("s.3", 22, "interface_up", "client.eth2"),
+        ("s.4", 24, "interface_up", "client.eth1"),
+    ]
+
+
+def test_what_stays_down_has_no_pause() -> None:
+    sequence = {"down": "eth[1-2]", "on": ["client"], "every": "2s", "pause": "10s"}
+    with pytest.raises(SpecError, match=r"pause: nothing comes back; allowed: with then: restore"):
+        events_of({"at": "10s", "sequence": sequence})
+
+
 def test_a_handover_breaks_before_it_makes() -> None:
     handover = {"from": "client.eth1", "to": "client.eth2", "gap": "200ms", "address": "1s", "auth": "3.5s"}
     hosts = {"client": {"interfaces": {"eth2": {"up": False}}}}

@@ -373,11 +373,14 @@ def test_a_thousand_connections_at_once(ours: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize(("stack", "behaviour"), [("userspace", "oot"), ("kernel", "mainline")])
 @pytest.mark.parametrize("scheduler", ["min_rtt", "round_robin", "redundant"])
-def test_half_of_eight_links_fail_and_the_simulator_says_the_same(scheduler: str, tmp_path: Path) -> None:
-    [member] = find(f"alenazi2019/fig7/{scheduler}", {"hosts.server.stack": "userspace"})
+def test_half_of_eight_links_fail_and_the_simulator_says_the_same(
+    scheduler: str, stack: str, behaviour: str, tmp_path: Path
+) -> None:
+    [member] = find(f"alenazi2019/fig7/{scheduler}", {"hosts.server.stack": stack})
     real = measured_member(member, tmp_path, on="userspace").flow("bulk")["end_ns"]
-    [member] = find(f"alenazi2019/fig7/{scheduler}")
+    [member] = find(f"alenazi2019/fig7/{scheduler}", {"hosts.server.behaviour": behaviour})
     [simulated] = run(member, on="sim", out=tmp_path / "simulated")
     virtual = next(iter(simulated.record["result"]["flows"]))["end_ns"]
     assert 0.9 < real / virtual < 1.1

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from mptcplab.errors import UsageError
@@ -46,6 +47,21 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right:
     for row in rows:
         table.add_row(*row)
     RESULTS.print(table)
+
+
+def print_outline(rows: Sequence[tuple[str, str]]) -> None:
+    """Print names at the left edge and markup beside them, folded there on a terminal and a line each elsewhere."""
+    width = max((len(name) for name, _ in rows), default=0)
+    if FOLDED:
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(width=width, no_wrap=True)
+        grid.add_column(overflow="fold")
+        for name, text in rows:
+            grid.add_row(escape(name), text)
+        RESULTS.print(grid)
+        return
+    for name, text in rows:
+        RESULTS.print(f"{escape(name):<{width}}  {text}", soft_wrap=True)
 
 
 def print_remark(text: str) -> None:

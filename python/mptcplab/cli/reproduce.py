@@ -11,16 +11,17 @@ import typer
 from mptcplab.cli.options import As_json, Fresh, Out, Seed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor
 
     from mptcplab.report.page import Picture
-    from mptcplab.reproduction import Observations, Outcome, Study
+    from mptcplab.reproduction import Claim, Observations, Outcome, Study
     from mptcplab.results import Bundle
     from mptcplab.runner import Job, Observer
 
 EXAMPLE = "Example: mptcplab reproduce alenazi2019 --only fig9 --quick"
 PAGE, COMPARISONS = "reproduction.html", "comparisons.csv"
+COLOURS = {"reproduced": "green", "refuted": "red"}
 #: In real time so many runs go on at once at first; those that were not on time again with half as many, down to one.
 AT_ONCE = 8
 
@@ -28,7 +29,9 @@ AT_ONCE = 8
 def command(
     paper: Annotated[str, typer.Argument(help="A paper with a table of claims: alenazi2019.")],
     on: Annotated[str, typer.Option("--on", help="Back-ends, with commas.", metavar="sim,kernel")] = "sim",
-    only: Annotated[str | None, typer.Option(help="A figure, an experiment or a claim.", metavar="fig9")] = None,
+    only: Annotated[
+        str | None, typer.Option(help="A figure, an experiment, a claim or a ranking.", metavar="fig9")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="6 repetitions (in real time 3) and no other assumptions: provisional.")
     ] = False,
@@ -105,13 +108,15 @@ def _carried_out(work: Sequence[Job], pool: Executor, observer: Observer, jobs: 
 
 def _observed(planned: Study, bundles: Sequence[Bundle], pool: Executor, seed: int, out: Path) -> Observations:
     """What the done runs of each cell left, in order of the seeds."""
-    from mptcplab.reproduction import observe
+    from mptcplab.reproduction import AS_DESCRIBED, observe
 
     done = {bundle.path for bundle in bundles if bundle.status == "done"}
-    seen = {path: pool.submit(observe, path) for path in done}
+    places = planned.bundles(seed=seed, out=out)
+    told = {path for (_, variant, _), paths in places.items() if variant == AS_DESCRIBED for path in paths}
+    seen = {path: pool.submit(observe, path, quantities_only=path not in told) for path in done}
     return {
         key: [seen[path].result().of(planned.cells[key].experiment) for path in paths if path in seen]
-        for key, paths in planned.bundles(seed=seed, out=out).items()
+        for key, paths in places.items()
     }
 
 
@@ -128,14 +133,13 @@ def _write(outcome: Outcome, bundles: Sequence[Bundle], pool: Executor, page: Pa
     records = [bundle.record for bundle in bundles]
     write_text(page, reproduction_page(outcome, pictures, records, shlex.join(["mptcplab", *sys.argv[1:]])))
     if export is not None:
-        _export(outcome, export / COMPARISONS)
+        _export(outcome, export)
     return page
 
 
-def _export(outcome: Outcome, file: Path) -> None:
-    """Every comparison as a row: claim, arm, back-end, and what the document has of it."""
-    import csv
-
+def _export(outcome: Outcome, directory: Path) -> None:
+    """Every comparison as a row: claim, arm, back-end, and what the document has of it. A file for each ranking."""
+    from mptcplab.report import rankings
     from mptcplab.reproduction import document
 
     rows = [
@@ -144,21 +148,43 @@ def _export(outcome: Outcome, file: Path) -> None:
         for one in claim["on"]
         for part in one["compared"]
     ]
+    directory.mkdir(parents=True, exist_ok=True)
+    if rows:
+        _write_csv(directory / COMPARISONS, [list(rows[0]), *([*row.values()] for row in rows)])
+    for one in rankings(outcome):
+        _write_csv(directory / f"{one.name}.csv", [one.grid.heads, *one.grid.rows])
+
+
+def _write_csv(file: Path, rows: Sequence[Sequence[object]]) -> None:
+    import csv
+
     with file.open("w", newline="", encoding="utf-8") as opened:
-        writer = csv.DictWriter(opened, list(rows[0]) if rows else [])
-        writer.writeheader()
-        writer.writerows(rows)
+        csv.writer(opened).writerows(rows)
 
 
 def _show(outcome: Outcome, bundles: Sequence[Bundle]) -> None:
     from rich.markup import escape
 
     from mptcplab.cli.outcome import print_not_done
-    from mptcplab.cli.output import print_line, print_table
-    from mptcplab.report import claims_grid, tally
+    from mptcplab.cli.output import print_line, print_outline, print_table
+    from mptcplab.report import rankings, tally
 
-    grid = claims_grid(outcome)
-    print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows])
+    print_outline([row for claim in outcome.study.claims for row in _told(outcome, claim)])
+    for one in rankings(outcome):
+        print_line(f"\n{one.title}")
+        print_table(one.grid.heads, [[escape(cell) for cell in row] for row in one.grid.rows], right=one.grid.numeric)
     print_not_done(bundles)
     for line in tally(outcome):
         print_line(line)
+
+
+def _told(outcome: Outcome, claim: Claim) -> Iterator[tuple[str, str]]:
+    """A claim as lines of an outline: what the paper says, and of each stack the verdict and why."""
+    from rich.markup import escape
+
+    from mptcplab.report import judged
+
+    yield claim.id, f"[bold]{escape(claim.says)}[/] ({escape(claim.source)})"
+    for stack, verdict, reason in judged(outcome, claim):
+        colour = COLOURS.get(verdict.partition(",")[0], "yellow")
+        yield "", f"{escape(f'{stack}: ' if stack else '')}[{colour}]{escape(verdict)}[/]. {escape(reason)}"

@@ -38,7 +38,7 @@ class Handover(Model):
 
 
 class Sequence(Model):
-    """Interfaces or links fail one after the other, and come back in the same order."""
+    """Interfaces or links fail one after the other, and come back one after the other."""
 
     down: Names = Field(
         description="what fails, in this order; ranges expand", examples=["eth[1-3]", ["client.wlan0", "client.wwan0"]]
@@ -48,8 +48,10 @@ class Sequence(Model):
     )
     every: Duration = Field(examples=["2s"])
     """Time between two steps."""
-    then: Literal["restore", "nothing"] = "nothing"
-    """`restore`: the first comes back `every` after the last failed, the others follow."""
+    then: Literal["restore", "restore_in_reverse", "nothing"] = "nothing"
+    """`restore`: one comes back `every` after the last failed, the others follow in the same order; or in reverse."""
+    pause: Duration | None = Field(None, examples=["10s"])
+    """Time from the last failure to the first return; default `every`."""
 
 
 class Event(Model):

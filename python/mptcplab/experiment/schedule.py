@@ -157,9 +157,13 @@ def _sequence(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
     every = int(sequence.every)
     for place, group in enumerate(groups):
         yield from ((place * every, _switch(name, "down", world), True) for name in group)
-    if sequence.then == "restore":
-        for place, group in enumerate(groups, len(groups)):
-            yield from ((place * every, _switch(name, "up", world), True) for name in group)
+    if sequence.then == "nothing":
+        if sequence.pause is not None:
+            raise described("sequence.pause: nothing comes back", "with then: restore or restore_in_reverse")
+        return
+    back = (len(groups) - 1) * every + int(every if sequence.pause is None else sequence.pause)
+    for place, group in enumerate(groups if sequence.then == "restore" else reversed(groups)):
+        yield from ((back + place * every, _switch(name, "up", world), True) for name in group)
 
 
 # ---- walking the states ----------------------------------------------------------------------------------------------

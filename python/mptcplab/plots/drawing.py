@@ -86,9 +86,13 @@ class Drawing:
 
     def svg(self) -> str:
         """The figure as an SVG element for a page: colours are CSS variables, ids are unique to this drawing."""
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+
         buffer = io.StringIO()
         with style():
-            self.figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+            # Not by savefig, which draws everything twice.
+            canvas: Any = FigureCanvasSVG(self.figure)
+            canvas.print_svg(buffer, metadata={"Date": None, "Creator": None})
         svg = buffer.getvalue()
         svg = svg[svg.index("<svg") :]
         svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

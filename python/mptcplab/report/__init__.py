@@ -5,7 +5,7 @@ from mptcplab.report.capture import capture_page
 from mptcplab.report.captured import captured_hosts, host_page
 from mptcplab.report.comparison import arms_of, comparison_page, in_order, outages_of, table_of
 from mptcplab.report.contest import contest_page
-from mptcplab.report.reproduction import claims_grid, pictures_of, reproduction_page, sheets, tally
+from mptcplab.report.reproduction import judged, pictures_of, rankings, reproduction_page, sheets, tally
 from mptcplab.report.run import run_page
 from mptcplab.report.sweep import findings, medians_of, sweep_page
 
@@ -13,16 +13,17 @@ __all__ = [
     "arms_of",
     "capture_page",
     "captured_hosts",
-    "claims_grid",
     "comparison_page",
     "contest_page",
     "findings",
     "host_page",
     "in_order",
+    "judged",
     "medians_of",
     "metrics_grid",
     "outages_of",
     "pictures_of",
+    "rankings",
     "reproduction_page",
     "run_page",
     "shares_grid",

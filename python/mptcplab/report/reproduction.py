@@ -10,11 +10,25 @@ from pathlib import Path
 from mptcplab.plots import Drawing, arrivals_of, export, overlay, stacked, style, timeline
 from mptcplab.report.machine import machine_rows
 from mptcplab.report.page import Grid, Picture, render
-from mptcplab.reproduction import AS_DESCRIBED, Arm, Compared, Figure, Observation, Outcome, Verdict, numbers, why
+from mptcplab.reproduction import (
+    AS_DESCRIBED,
+    Arm,
+    Claim,
+    Compared,
+    Figure,
+    Observation,
+    Outcome,
+    Verdict,
+    apart,
+    numbers,
+    rank,
+    why,
+)
 from mptcplab.results import RunData
 from mptcplab.results.entities import Json
 
 NO_BREAK = "\N{NON-BREAKING HYPHEN}"
+NOT_TESTED = "not tested"
 ARMS = {
     "then": "the stack of the paper's time, the out-of-tree kernel's behaviour and algorithms",
     "today": "a mainline kernel's behaviour, its scheduler, and the same congestion controls by their formulas",
@@ -91,9 +105,10 @@ def reproduction_page(outcome: Outcome, pictures: Sequence[Picture], records: Se
         warnings=_warnings(outcome, records),
         tally=list(tally(outcome)),
         arms=[f"{arm.label}: {ARMS[arm.name]}" for arm in outcome.able],
-        claims=claims_grid(outcome),
+        claims=_claims(outcome),
         compared=_compared(outcome),
         pictures=pictures,
+        rankings=rankings(outcome),
         disagreements=_disagreements(outcome),
         contradictions=_contradictions(outcome),
         assumptions=_assumptions(outcome),
@@ -104,42 +119,102 @@ def reproduction_page(outcome: Outcome, pictures: Sequence[Picture], records: Se
 
 def tally(outcome: Outcome) -> Iterator[str]:
     """How many claims came out how, a sentence for each arm."""
-    for arm in outcome.study.arms:
+    for arm in outcome.study.arms if outcome.study.claims else ():
         if arm not in outcome.able:
             reasons = (part.why_not for one in outcome.verdicts if one.arm == arm for part in one.compared)
             reason = next((one for one in reasons if one is not None), "no claim is tested")
             yield f"{arm.label} cannot be run: {reason}."
             continue
-        found = Counter(one.kind for one in outcome.verdicts if one.arm == arm)
+        found = Counter(_kind_of(one) for one in outcome.verdicts if one.arm == arm)
         counts = ", ".join(f"{count} {kind}" for kind, count in found.most_common())
         yield f"{arm.label}: of {found.total()} {'claim' if found.total() == 1 else 'claims'} {counts}."
 
 
-def claims_grid(outcome: Outcome) -> Grid:
+def _claims(outcome: Outcome) -> Grid:
     """A row for each claim and arm: what the paper says, the verdict, and the sentence why."""
     heads = ["claim", "what the paper says", "stack", "verdict", "why"]
     rows = []
     for claim in outcome.study.claims:
-        for index, one in enumerate(one for one in outcome.verdicts if one.claim is claim and one.arm in outcome.able):
-            said = [claim.id.replace("-", NO_BREAK), f"{claim.says} ({claim.source})"] if index == 0 else ["", ""]
-            rows.append([*said, one.arm.label, verdict_words(one), why(outcome, one)])
+        said = [claim.id.replace("-", NO_BREAK), f"{claim.says} ({claim.source})"]
+        for one in judged(outcome, claim):
+            rows.append([*said, *one])
+            said = ["", ""]
     return Grid(heads, rows)
 
 
-def verdict_words(verdict: Verdict) -> str:
+def judged(outcome: Outcome, claim: Claim) -> list[list[str]]:
+    """The stacks that a claim was tested on: name, verdict, and the sentence why."""
+    if claim.untested is not None:
+        return [["", NOT_TESTED, claim.untested]]
+    of_claim = [one for one in outcome.verdicts if one.claim is claim and one.arm in outcome.able]
+    return [[one.arm.label, _words(one), why(outcome, one)] for one in of_claim]
+
+
+def _kind_of(verdict: Verdict) -> str:
+    return verdict.kind if verdict.claim.untested is None else NOT_TESTED
+
+
+def _words(verdict: Verdict) -> str:
     """``depends on queues of 10 packets``, ``refuted, provisional``."""
     words = f"depends on {', '.join(verdict.flipped)}" if verdict.kind == "depends" else str(verdict.kind)
     return f"{words}, provisional" if verdict.provisional else words
 
 
+@dataclass(frozen=True)
+class RankingTable:
+    """A ranking in one arm: its name in files, what it is, and its combinations, best first."""
+
+    name: str
+    title: str
+    says: str
+    grid: Grid
+
+
+def rankings(outcome: Outcome) -> list[RankingTable]:
+    """The rankings of which something was run."""
+    found = []
+    for ranking in outcome.study.rankings:
+        scale, unit = (1e-6, "Mbit/s") if ranking.unit == "bit/s" else (1.0, ranking.unit)
+        heads = ["place", *(factor.name for factor in ranking.among), *ranking.under, f"mean, {unit}", "interval"]
+        first = 1 + len(ranking.among)
+        for arm in outcome.study.ranked_in:
+            rows = [
+                [
+                    str(place),
+                    *one.words,
+                    *(f"{scale * spread.median:.2f}" for spread in (*one.under, one.mean)),
+                    f"{scale * one.mean.low:.2f} to {scale * one.mean.high:.2f}",
+                ]
+                for place, one in enumerate(rank(outcome.observations, ranking, arm), start=1)
+            ]
+            if rows:
+                numeric = frozenset([0, *range(first, len(heads))])
+                found.append(
+                    RankingTable(
+                        f"{ranking.id}-{arm.name}-{Path(arm.backend).name}",
+                        f"{ranking.title}, {arm.label}",
+                        ranking.says,
+                        Grid(heads, rows, numeric),
+                    )
+                )
+    return found
+
+
 def _compared(outcome: Outcome) -> Grid:
     rows = [
-        [one.claim.id, one.arm.label, part.judged.kind, _numbers(part), f"holds if {part.comparison.holds}"]
+        [
+            one.claim.id.replace("-", NO_BREAK),
+            one.arm.label,
+            part.judged.kind,
+            _numbers(part),
+            f"holds if {part.comparison.holds}",
+            one.claim.tolerance or "",
+        ]
         for one in outcome.verdicts
         if one.arm in outcome.able
         for part in one.compared
     ]
-    return Grid(["claim", "stack", "verdict", "measured", "tolerance"], rows)
+    return Grid(["claim", "stack", "verdict", "measured", "tolerance", "because"], rows)
 
 
 def _numbers(part: Compared) -> str:
@@ -155,12 +230,22 @@ def _warnings(outcome: Outcome, records: Sequence[Json]) -> list[str]:
     return found
 
 
-def _disagreements(outcome: Outcome) -> list[str]:
-    return [
-        f"{one.claim.id}, {one.arm.name}: "
-        + "; ".join(f"{v.arm.backend} says {v.kind} ({why(outcome, v)})" for v in (one, other))
+def _disagreements(outcome: Outcome) -> Grid:
+    """A row for each back-end: its verdict and sentence, and what lies behind them in all runs of the comparison."""
+    rows = [
+        [
+            *([one.claim.id.replace("-", NO_BREAK), f"{one.claim.says} ({one.arm.name})"] if v is one else ["", ""]),
+            v.arm.backend,
+            v.as_described,
+            why(outcome, v),
+            "; ".join(apart(outcome, v)),
+        ]
         for one, other in outcome.disagreements()
+        for v in (one, other)
     ]
+    return Grid(
+        ["claim", "what the paper says", "back-end", "verdict", "why", "over all runs of this comparison"], rows
+    )
 
 
 def _contradictions(outcome: Outcome) -> Grid:

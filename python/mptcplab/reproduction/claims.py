@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -47,17 +49,12 @@ class Comparison(_Model):
     #: What the paper says, in its words or numbers; None where only the order counts.
     published: str | None = None
     unit: str = ""
-    #: With which values the statement holds, and with which it does not: by default all others.
+    #: With which values the statement holds; all others refute it.
     holds: RangeText
-    fails: RangeText | None = None
 
     @cached_property
     def allowed(self) -> Range:
         return Range.parse(self.holds)
-
-    @cached_property
-    def excluded(self) -> tuple[Range, ...]:
-        return self.allowed.outside if self.fails is None else (Range.parse(self.fails),)
 
     @cached_property
     def above(self) -> Measure:
@@ -77,6 +74,8 @@ class Claim(_Model):
     source: str
     quote: str | None = None
     compare: list[Comparison] = []
+    #: What of the source the ranges of its comparisons follow from.
+    tolerance: str | None = None
     #: Why it is not put to the test.
     untested: str | None = None
 
@@ -84,6 +83,8 @@ class Claim(_Model):
     def _tested_or_not(self) -> Claim:
         if bool(self.compare) == (self.untested is not None):
             raise ValueError("a claim has either comparisons or a reason why it is untested")
+        if bool(self.compare) != (self.tolerance is not None):
+            raise ValueError("a claim with comparisons says what its tolerance follows from")
         return self
 
 
@@ -114,6 +115,32 @@ class Contradiction(_Model):
     instead: list[Alternative] = []
 
 
+class Factor(_Model):
+    """What a ranking varies: the key of ``--set``, and its values by the words for them."""
+
+    name: str
+    key: str
+    values: dict[str, str] = Field(min_length=2)
+
+
+class Ranking(_Model):
+    """All combinations of some factors, ordered by the mean of a metric over several experiments."""
+
+    id: str
+    title: str
+    says: str
+    of: MeasureText
+    unit: str = ""
+    among: list[Factor] = Field(min_length=1)
+    #: The experiments, by the words for what happens in them.
+    under: dict[str, str] = Field(min_length=1)
+
+    def combinations(self) -> Iterator[tuple[tuple[str, ...], dict[str, str]]]:
+        """The words of each combination, and its values as ``--set`` takes them."""
+        for words in product(*(factor.values for factor in self.among)):
+            yield words, {factor.key: factor.values[word] for factor, word in zip(self.among, words, strict=True)}
+
+
 class Figure(_Model):
     """A figure as the paper draws it: the experiments of a pattern, one line for each value of a parameter.
 
@@ -139,6 +166,7 @@ class Paper(_Model):
     contradictions: list[Contradiction] = Field([], alias="contradiction")
     assumptions: list[Assumption] = Field([], alias="assumption")
     figures: list[Figure] = Field([], alias="figure")
+    rankings: list[Ranking] = Field([], alias="ranking")
 
     @model_validator(mode="after")
     def _known_names(self) -> Paper:

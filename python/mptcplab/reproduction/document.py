@@ -7,30 +7,53 @@ from typing import Any
 
 from mptcplab.reproduction.arms import NAMES
 from mptcplab.reproduction.outcome import Compared, Outcome, Verdict
-from mptcplab.reproduction.reasons import what, why
+from mptcplab.reproduction.ranking import rank
+from mptcplab.reproduction.reasons import apart, what, why
+from mptcplab.results import Spread
 
 Json = dict[str, Any]
 
 
 def document(outcome: Outcome) -> Json:
-    """Keys ``paper claims disagreements``.
+    """Keys ``paper claims rankings disagreements``.
 
-    A claim has ``id says figure source``, and ``then`` and ``today`` with the verdict of the back-end that stands for
-    the arm: ``verdict provisional why backend depends_on tried compared``; ``on`` has those of each back-end.
+    A claim has ``id says figure source tolerance``, and ``then`` and ``today`` with the verdict of the back-end that
+    stands for the arm: ``verdict provisional why backend depends_on tried compared``; ``on`` has those of every one.
     """
     return {
         "paper": outcome.study.paper.id,
         "claims": [
-            {"id": claim.id, "says": claim.says, "figure": claim.figure, "source": claim.source}
+            {name: getattr(claim, name) for name in ("id", "says", "figure", "source", "tolerance")}
             | {name: _verdict(outcome, outcome.verdict(claim, name)) for name in NAMES}
             | {"on": [_verdict(outcome, one) | {"arm": one.arm.name} for one in outcome.verdicts if one.claim is claim]}
             for claim in outcome.study.claims
+        ],
+        "rankings": [
+            {
+                "id": ranking.id,
+                "arm": arm.label,
+                "metric": ranking.of,
+                "unit": ranking.unit,
+                "combinations": [
+                    dict(zip((factor.name for factor in ranking.among), one.words, strict=True))
+                    | {
+                        "under": dict(zip(ranking.under, map(_spread, one.under), strict=True)),
+                        "mean": _spread(one.mean),
+                    }
+                    for one in rank(outcome.observations, ranking, arm)
+                ],
+            }
+            for ranking in outcome.study.rankings
+            for arm in outcome.study.ranked_in
         ],
         "disagreements": [
             {
                 "id": one.claim.id,
                 "arm": one.arm.name,
-                "verdicts": {v.arm.backend: {"verdict": v.kind, "why": why(outcome, v)} for v in (one, other)},
+                "verdicts": {
+                    v.arm.backend: {"verdict": v.as_described, "why": "; ".join([why(outcome, v), *apart(outcome, v)])}
+                    for v in (one, other)
+                },
             }
             for one, other in outcome.disagreements()
         ],
@@ -63,6 +86,10 @@ def _compared(one: Compared) -> Json:
         "ci95": [_finite(spread.low), _finite(spread.high)] if spread else None,
         "why": one.why_not or one.why_without,
     }
+
+
+def _spread(spread: Spread) -> Json:
+    return {"n": spread.n, "median": spread.median, "ci95": [spread.low, spread.high]}
 
 
 def _finite(value: float) -> float | None:

@@ -6,16 +6,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mptcplab.results import Bundle, RunData
+from mptcplab.results import Bundle, RunData, read_data
 
 Json = dict[str, Any]
+#: What quantities are taken from, and what figures and the fates of subflows need beside it.
 OF_FLOWS = ("bytes_in_order", "out_of_order_bytes")
-OF_SUBFLOWS = ("bytes_sent", "bytes_received", "stale", "backup", "alive", "rto_count")
+OF_SUBFLOWS = ("bytes_received",)
+TOLD_OF_SUBFLOWS = ("bytes_sent", "stale", "backup", "alive", "rto_count")
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One done run. ``run`` has no samples but ``OF_FLOWS`` and ``OF_SUBFLOWS``."""
+    """One done run, of whose samples ``run`` has only what is looked at."""
 
     seed: int
     bundle: str
@@ -34,15 +36,15 @@ class Observation:
         return replace(self, run=replace(self.run, resolved=experiment))
 
 
-def observe(path: Path) -> Observation:
+def observe(path: Path, *, quantities_only: bool = False) -> Observation:
     """Read a done bundle, without its experiment: small enough for another process. Raises BundleError if damaged."""
     bundle = Bundle.open(path)
+    bundle.verify()
     record = bundle.record
-    run = replace(bundle.load(_is_kept), resolved={})
+    of_subflows = OF_SUBFLOWS if quantities_only else (*OF_SUBFLOWS, *TOLD_OF_SUBFLOWS)
+
+    def is_kept(entity: str, metric: str) -> bool:
+        return entity.startswith("flows.") and metric in (of_subflows if ".subflows." in entity else OF_FLOWS)
+
+    run = read_data(path, {}, record["result"], record["backend"], is_kept)
     return Observation(record["seed"], str(path), record["metrics"], record["absent"], run)
-
-
-def _is_kept(entity: str, metric: str) -> bool:
-    if not entity.startswith("flows."):
-        return False
-    return metric in (OF_SUBFLOWS if ".subflows." in entity else OF_FLOWS)

@@ -19,6 +19,8 @@ from mptcplab.reproduction.verdict import Judged, Kind, flips, judge, together
 from mptcplab.results import Absent
 
 Json = dict[str, Any]
+#: Values whose largest is no more than this times the smallest have no order.
+ALIKE = 1.05
 #: The observations of each cell.
 Observations = Mapping[tuple[Arm, str, str], Sequence[Observation]]
 
@@ -53,9 +55,9 @@ class Verdict:
     @property
     def provisional(self) -> bool:
         """Whether it comes of a quick look, or rests on fewer repetitions than an interval of 95 % needs."""
-        return (self.quick and self.decisive is not None) or any(
-            one.judged.provisional for one in self.compared if one.why_not is None
-        )
+        if self.as_described == "cannot be run":
+            return False
+        return self.quick or any(one.judged.provisional for one in self.compared)
 
     @property
     def decisive(self) -> Compared | None:
@@ -117,7 +119,8 @@ def _verdict(study: Study, observations: Observations, claim: Claim, arm: Arm) -
     compared = compare(study, observations, claim, arm, AS_DESCRIBED)
     kind = _kind(compared)
     tried = {label: _kind(compare(study, observations, claim, arm, label)) for label in _labels(study, claim, arm)}
-    assumed = {one.label for assumption in study.paper.assumptions for one in assumption.instead}
+    assumptions = [one for one in study.paper.assumptions if claim.id in one.concerns]
+    assumed = {one.label for assumption in assumptions for one in assumption.instead}
     flipped = [label for label, other in tried.items() if label in assumed and flips(kind, other)]
     return Verdict(claim, arm, "depends" if flipped else kind, compared, flipped, tried, study.quick)
 
@@ -155,7 +158,7 @@ def _each(study: Study, observations: Observations, comparison: Comparison, arm:
             continue
         ratios = [_ratio(value, divisors[seed]) for seed, value in values.items() if seed in divisors]
         known = [ratio for ratio in ratios if ratio is not None]
-        judged = judge(known, comparison.allowed, comparison.excluded)
+        judged = judge(known, comparison.allowed)
         found.append(Compared(comparison, cell.name, judged, without=len(runs) - len(known), why_without=absent))
     return found
 
@@ -198,10 +201,15 @@ def _trend(study: Study, observations: Observations, comparison: Comparison, arm
         for seed, value in values.items():
             series.setdefault(seed, []).append((float(cell.experiment["parameters"][parameter]), value))
     whole = [points for points in series.values() if len(points) == len(cells)]
-    found = [metrics.rank_correlation(*zip(*points, strict=True)) for points in whole]
-    # Values that are all alike follow nothing.
-    known = [0.0 if one is None else one for one in found]
-    return Compared(comparison, pattern, judge(known, comparison.allowed, comparison.excluded))
+    known = [_rank_correlation(*zip(*points, strict=True)) for points in whole]
+    return Compared(comparison, pattern, judge(known, comparison.allowed))
+
+
+def _rank_correlation(parameters: Sequence[float], values: Sequence[float]) -> float:
+    """Values that are all alike follow nothing."""
+    if max(values) <= ALIKE * min(values):
+        return 0.0
+    return metrics.rank_correlation(parameters, values) or 0.0
 
 
 def _values(measure: Measure, runs: Mapping[int, Observation]) -> tuple[dict[int, float], str | None]:

@@ -50,16 +50,24 @@ def _of_rates(of: Callable[[list[float]], float], run: RunData, start_s: float, 
     return of(rates) if rates else Absent(NO_SAMPLES)
 
 
-def _min_arrived_bps(run: RunData, start_s: float, end_s: float) -> Value:
-    """The least second of what arrives over all subflows, in any order, in first copies of each subflow."""
+def _arrived_bps(run: RunData, start_s: float, end_s: float, bin_s: float) -> list[float]:
+    """What arrives over all subflows in each bin, in any order, in first copies of each subflow."""
     counters = [run.samples.series(one.entity, "bytes_received") for one in subflows_of(run, _flow(run))]
     of_each = [
         # A subflow that came later had carried nothing before its first sample.
-        metrics.binned_rate([0.0, *one.times_s], [0.0, *one.values], start_s, end_s, BIN_S)[1]
+        metrics.binned_rate([0.0, *one.times_s], [0.0, *one.values], start_s, end_s, bin_s)[1]
         for one in counters
         if one is not None
     ]
-    return float(np.sum(of_each, axis=0).min()) if of_each else Absent(NO_SAMPLES)
+    return [float(rate) for rate in np.sum(of_each, axis=0)] if of_each else []
+
+
+def _min_arrived_bps(run: RunData, start_s: float, end_s: float) -> Value:
+    return min(_arrived_bps(run, start_s, end_s, BIN_S), default=Absent(NO_SAMPLES))
+
+
+def _mean_arrived_bps(run: RunData, start_s: float, end_s: float) -> Value:
+    return next(iter(_arrived_bps(run, start_s, end_s, end_s - start_s)), Absent(NO_SAMPLES))
 
 
 def _variation(rates: list[float]) -> float:
@@ -96,6 +104,7 @@ QUANTITIES: dict[str, Callable[[RunData, float, float], Value]] = {
     "mean_bps": _mean_bps,
     "min_bps": partial(_of_rates, min),
     "min_arrived_bps": _min_arrived_bps,
+    "mean_arrived_bps": _mean_arrived_bps,
     "variation": partial(_of_rates, _variation),
     "longest_pause_s": partial(_of_gaps, max),
     "jitter_s2": partial(_of_gaps, lambda gaps: float(np.var(gaps))),

@@ -9,20 +9,37 @@ from statistics import median
 from mptcplab.reproduction.notation import Measure
 from mptcplab.reproduction.observation import Observation
 from mptcplab.reproduction.outcome import Compared, Outcome, Verdict
+from mptcplab.reproduction.quantities import measured
 from mptcplab.reproduction.study import AS_DESCRIBED
-from mptcplab.results import fates
+from mptcplab.results import Absent, fates
 
 #: Counters of a kernel that tell of data that were carried in vain.
 COUNTERS = {
-    "MPTcpExtDuplicateData": "segments came twice",
-    "MPTcpExtNoDSSInWindow": "that TCP had acknowledged were dropped beyond the connection's window",
+    "MPTcpExtDuplicateData": "{} segments came twice",
+    "MPTcpExtNoDSSInWindow": "{} segments that TCP had acknowledged were dropped beyond the connection's window",
+}
+
+#: What is measured, where its name does not say it.
+WORDS = {
+    "mean_bps": "mean goodput",
+    "min_bps": "smallest second of goodput",
+    "min_arrived_bps": "smallest second of what arrives",
+    "mean_arrived_bps": "mean of what arrives",
+    "variation": "variation of the seconds",
+    "longest_pause_s": "longest pause",
+    "jitter_s2": "variance of the deliveries' distances",
+    "waiting_bytes": "data waiting for earlier data",
+    "fct_s": "completion time",
+    "subflows_opened": "opened",
+    "subflows_reused": "subflows used again",
+    "connection_survived": "connection alive",
 }
 
 
 def why(outcome: Outcome, verdict: Verdict) -> str:
     """The sentence for a claim in an arm."""
     if verdict.claim.untested is not None:
-        return f"not tested: {verdict.claim.untested}"
+        return verdict.claim.untested
     one = verdict.decisive
     if one is None:
         return "nothing was run for it"
@@ -33,8 +50,9 @@ def why(outcome: Outcome, verdict: Verdict) -> str:
     told = subflows_told(runs, one.comparison.above.window_s)
     parts += [told, *counters_told(runs)] if told else []
     agreeing = sum(part.judged.kind == "reproduced" for part in verdict.compared)
-    if 0 < agreeing < len(verdict.compared):
-        parts.append(f"{agreeing} of {len(verdict.compared)} comparisons are as published")
+    if agreeing and len(verdict.compared) > 1:
+        share = "all" if agreeing == len(verdict.compared) else f"{agreeing} of"
+        parts.append(f"{share} {len(verdict.compared)} comparisons are as published")
     if verdict.flipped:
         parts.append(f"the opposite holds with {' and with '.join(verdict.flipped)}")
     return "; ".join(parts)
@@ -77,10 +95,8 @@ class _SameName(dict[str, str]):
 
 def _named(measure: Measure) -> str:
     name = measure.name.rpartition(".")[2]
-    for suffix in ("_bps", "_bytes", "_s"):
-        name = name.removesuffix(suffix)
     window = "" if measure.window_s is None else " {:g}-{:g} s".format(*measure.window_s)
-    return name.replace("_", " ").replace("fct", "completion time") + window
+    return WORDS.get(name, name.removesuffix("_bps").replace("_", " ")) + window
 
 
 def subflows_told(runs: Sequence[Observation], window_s: tuple[float, float] | None = None) -> str | None:
@@ -103,18 +119,61 @@ def subflows_told(runs: Sequence[Observation], window_s: tuple[float, float] | N
         timeouts = [fate.timeouts for fate in every if fate.timeouts is not None]
         told += [f"after {median(timeouts):g} timeouts each"] if timeouts and median(timeouts) else []
     lost = median(sum(f.back_s is not None and f.resumed_s is None for f in of_run) for of_run in of_runs)
-    told += [f"{lost:g} never carried data again"] if lost else []
+    told += [f"{lost:g} carried no data again before the end"] if lost else []
     return ", ".join(told)
 
 
 def counters_told(runs: Sequence[Observation]) -> list[str]:
     """What the hosts' counters say about data that did not count, in the median of the runs; only a kernel has them."""
-    counted = [[host["counters"] for host in run.run.result.get("hosts") or [] if host.get("counters")] for run in runs]
     told = []
     for name, words in COUNTERS.items():
-        sums = [sum(counters.get(name, 0) for counters in of_run) for of_run in counted if of_run]
-        told += [f"{median(sums):g} {words}"] if sums and median(sums) else []
+        usual = median(_counted(run, name) for run in runs)
+        told += [words.format(f"{usual:g}")] if usual else []
     return [", ".join(told)] if told else []
+
+
+def apart(outcome: Outcome, verdict: Verdict) -> list[str]:
+    """What lies behind a verdict that another back-end does not share, from all runs of its decisive comparison.
+
+    What arrived over the subflows while the comparison looks, and how it goes together with data carried in vain.
+    """
+    one = verdict.decisive
+    if one is None or one.comparison.above.window_s is None:
+        return []
+    arrived_in = Measure("mean_arrived_bps", one.comparison.above.window_s, None)
+    cells = outcome.study.experiments(one.comparison.above.on or "", verdict.arm, AS_DESCRIBED)
+    arrived = [
+        (run, value * 1e-6)
+        for cell in cells
+        for run in outcome.observations.get(cell.key, ())
+        if not isinstance(value := measured(arrived_in, run), Absent)
+    ]
+    if not arrived:
+        return []
+    rates = [rate for _, rate in arrived]
+    spread = f"{median(rates):.3g} Mbit/s ({min(rates):.3g} to {max(rates):.3g}, n = {len(rates)})"
+    told = [f"over its subflows {spread} arrived in {'{:g}-{:g} s'.format(*arrived_in.window_s or ())}"]
+    for name, words in COUNTERS.items():
+        counted = sorted((_counted(run, name), rate) for run, rate in arrived)
+        told += [f"{words.format(f'{counted[0][0]} to {counted[-1][0]}')}: {one}" for one in _thirds(counted)]
+    return told
+
+
+def _thirds(counted: Sequence[tuple[int, float]]) -> list[str]:
+    """What arrived in the runs with the smallest counts and in those with the largest; nothing where all are alike."""
+    third = len(counted) // 3
+    if not third or counted[0][0] == counted[-1][0]:
+        return []
+    fewest, most = (median(rate for _, rate in part) for part in (counted[:third], counted[-third:]))
+    return [
+        f"{fewest:.3g} Mbit/s arrived in the third of the runs with fewest (up to {counted[third - 1][0]}), "
+        f"{most:.3g} in that with most (from {counted[-third][0]})"
+    ]
+
+
+def _counted(run: Observation, name: str) -> int:
+    """A counter of all hosts; 0 where a back-end has none."""
+    return sum((host.get("counters") or {}).get(name, 0) for host in run.run.result.get("hosts") or [])
 
 
 def _after(at_s: float | None, since_s: float | None) -> float | None:

@@ -23,6 +23,7 @@ from mptcplab.reproduction.claims import (
     Claim,
     Contradiction,
     Paper,
+    Ranking,
     load,
     papers,
 )
@@ -59,6 +60,9 @@ class Study:
     #: Those that touch one of the experiments, or none in particular.
     contradictions: Sequence[Contradiction]
     quick: bool
+    rankings: Sequence[Ranking]
+    #: The arms in which rankings are made: with the stack that has all that they vary, in virtual time.
+    ranked_in: Sequence[Arm]
 
     def repetitions(self, backend_name: str, variant: str) -> int:
         """How many seeds a cell has: those the paper states, fewer for a quick look or another assumption."""
@@ -98,11 +102,13 @@ class Study:
 def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, quick: bool = False) -> Study:
     """What to run for the claims of a paper, or for those of one figure, experiment or claim.
 
-    Raises UsageError for an ``only`` that means no claim.
+    A ranking is made if ``only`` asks for it. Raises UsageError for an ``only`` that means nothing.
     """
     claims = [claim for claim in paper.claims if only is None or _concerns(claim, only)]
-    if not claims:
+    rankings = [ranking for ranking in paper.rankings if only == ranking.id]
+    if not claims and not rankings:
         known = dict.fromkeys(name for claim in paper.claims for name in (claim.figure, claim.id))
+        known |= dict.fromkeys(ranking.id for ranking in paper.rankings)
         raise UsageError(f"--only {only}: no claim of {paper.id} is about it; allowed: {', '.join(known)}")
     arms = [Arm(name, one) for name in NAMES for one in backends]
     members = {_short(member.name): member for member in catalogue(paper.id)}
@@ -117,16 +123,25 @@ def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, qui
     virtual = [arm for arm in arms if not backend(arm.backend).in_real_time]
     if not quick:
         cells += _variants(paper, claims, virtual, list(described))
+    ranked_in = [arm for arm in virtual if arm.name == "then"]
+    if rankings and not ranked_in:
+        raise UsageError(f"--only {only}: takes hundreds of runs and is made in virtual time; allowed: --on sim")
+    cells += [cell for ranking in rankings for cell in _combinations(paper, ranking, ranked_in)]
     of_others = {one for name, member in members.items() if name not in described for one in _contradicted(member)}
     touching = {one for name in described for one in _contradicted(members[name])}
     contradictions = [one for one in paper.contradictions if one.id in touching or one.id not in of_others]
-    return Study(paper, claims, arms, {cell.key: cell for cell in cells}, contradictions, quick)
+    return Study(paper, claims, arms, {cell.key: cell for cell in cells}, contradictions, quick, rankings, ranked_in)
 
 
 def claims_about(experiment: str) -> list[Claim]:
-    """The claims that an experiment of the catalogue is run for; none where its paper has no table of them."""
+    """The claims that an experiment of the catalogue is run for, or else those about its figure.
+
+    A figure may show the runs of another. None where the paper has no table of claims.
+    """
     paper, _, name = experiment.partition("/")
-    return [claim for claim in load(paper).claims if _uses(claim, name)] if paper in papers() else []
+    claims = load(paper).claims if paper in papers() else []
+    figure = name.partition("/")[0]
+    return [one for one in claims if _uses(one, name)] or [one for one in claims if one.figure == figure]
 
 
 def alternatives(paper: Paper) -> Iterator[tuple[Alternative, list[str]]]:
@@ -144,6 +159,20 @@ def _variants(paper: Paper, claims: Iterable[Claim], arms: Sequence[Arm], names:
             (member,) = find(f"{paper.id}/{name}", alternative.set)
             experiment = member.resolve().data
             yield from (Cell(arm, alternative.label, name, experiment, chosen(arm, experiment)) for arm in arms)
+
+
+def _combinations(paper: Paper, ranking: Ranking, arms: Sequence[Arm]) -> Iterator[Cell]:
+    """The cells of a ranking."""
+    for words, settings in ranking.combinations():
+        for name in ranking.under.values():
+            (member,) = find(f"{paper.id}/{name}", settings)
+            experiment = member.resolve().data
+            yield from (Cell(arm, variant_of(words), name, experiment, chosen(arm, experiment)) for arm in arms)
+
+
+def variant_of(words: Iterable[str]) -> str:
+    """The variant of a combination: ``OLIA, round robin, full_mesh``."""
+    return ", ".join(words)
 
 
 def _contradicted(member: Member) -> list[str]:

@@ -24,8 +24,8 @@ class Judged:
     provisional: bool
 
 
-def judge(values: Sequence[float], allowed: Range, excluded: Sequence[Range]) -> Judged:
-    """One comparison, a value per seed: reproduced if the whole interval is allowed, refuted if it is excluded.
+def judge(values: Sequence[float], allowed: Range) -> Judged:
+    """One comparison, a value per seed: reproduced if the whole interval is allowed, refuted if none of it is.
 
     Below six values the interval is their range, and the verdict provisional.
     """
@@ -35,7 +35,7 @@ def judge(values: Sequence[float], allowed: Range, excluded: Sequence[Range]) ->
     provisional = spread.n < SMALLEST_SAMPLE
     if allowed.holds_all(spread.low, spread.high):
         return Judged("reproduced", spread, provisional)
-    if any(one.holds_all(spread.low, spread.high) for one in excluded):
+    if any(one.holds_all(spread.low, spread.high) for one in allowed.outside):
         return Judged("refuted", spread, provisional)
     return Judged("undecided", spread, provisional)
 

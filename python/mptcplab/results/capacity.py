@@ -6,9 +6,10 @@ from typing import Any
 
 from mptcplab.results.entities import Json
 from mptcplab.results.network_state import NetworkState
-from mptcplab.results.run_data import Happening, RunData
+from mptcplab.results.run_data import Happening, RunData, once_a_run
 
 
+@once_a_run
 def capacity_bps(run: RunData, flow: str, at_s: float) -> float | None:
     """Payload in bit/s that the flow's usable paths carry right after ``at_s``; None where no rate limits it.
 

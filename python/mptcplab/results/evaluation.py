@@ -25,6 +25,7 @@ class Evaluation:
     def __init__(self, run: RunData) -> None:
         self.run = run
         self._known: dict[tuple[str, str], Value] = {}
+        self._events: dict[str, EventView] = {}
 
     @cached_property
     def entities(self) -> dict[str, Entity]:
@@ -109,16 +110,18 @@ class Evaluation:
         return Absent("the back-end reports no addresses of it")
 
     def _of_event(self, entity: Entity, name: str) -> Value:
-        happened = tuple(h for h in self.run.happenings if h.id in entity.members)
-        if not happened:
-            return Absent("the run ended before the event")
-        flows = (entity.flow,) if entity.flow else tuple(self.run.flows)
-        return EVENT_METRICS[name](EventView(self.run, happened, flows))
+        if entity.path not in self._events:
+            happened = tuple(h for h in self.run.happenings if h.id in entity.members)
+            flows = (entity.flow,) if entity.flow else tuple(self.run.flows)
+            self._events[entity.path] = EventView(self.run, happened, flows)
+        event = self._events[entity.path]
+        return EVENT_METRICS[name](event) if event.happenings else Absent("the run ended before the event")
 
     def _sampled(self, path: str, flow: str, metric: Metric) -> Value:
-        series = self.run.samples.series(path, metric.name)
-        if series is not None:
-            return series.last() if metric.form == "counter" else float(series.values.mean())
+        samples = self.run.samples
+        value = (samples.last if metric.form == "counter" else samples.mean)(path, metric.name)
+        if value is not None:
+            return value
         why = self._why_awaited(metric) or self._why_unknown(self.run.flows.get(flow, {}), metric)
         return Absent(why or "the back-end gave no samples of it")
 

@@ -12,7 +12,7 @@ from mptcplab.metrics.arrays import Floats
 from mptcplab.metrics.recovery import BASELINE_S, FRACTION, HOLD_BINS
 from mptcplab.results.capacity import capacity_bps, lowers_capacity
 from mptcplab.results.entities import DOWN, UP, Json
-from mptcplab.results.run_data import Absent, Happening, NotConcerned, RunData, Value
+from mptcplab.results.run_data import Absent, Happening, NotConcerned, RunData, Value, once_a_run
 from mptcplab.results.tables import NANOS_PER_SECOND
 
 Effect = Literal["failure", "repair"]
@@ -35,6 +35,7 @@ class Recovery:
     seconds: Value
 
 
+@once_a_run
 def effect_of(run: RunData, flow: str, happening: Happening) -> Effect | None:
     """Whether an event takes connectivity or capacity from a flow's paths, or gives it back; None if neither."""
     kind = happening.action["kind"]
@@ -53,6 +54,7 @@ def touches(run: RunData, flow: str, happening: Happening) -> bool:
     return subject_of(happening.action) in run.parts_of_paths[flow]
 
 
+@once_a_run
 def repair_of(run: RunData, failure: Happening) -> Happening | None:
     """The first later event that undoes a failure: of the same interface, address or link."""
     undo = {"interface_down": "interface_up", "link_down": "link_up", "address_remove": "address_add"}
@@ -96,6 +98,7 @@ def default_recovery(run: RunData, flow: str, happening: Happening) -> Value:
     return recovery_s(run, flow, happening, happening, "remaining_capacity" if left else "before")
 
 
+@once_a_run
 def recovery_s(run: RunData, flow: str, failure: Happening, since: Happening, of: Target) -> Value:
     """Seconds from ``since`` until the flow holds 0.9 of its rate before ``failure``, or of what is left if less."""
     before = mean_before_bps(run, flow, failure.actual_s)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from typing import Any, TypeVar, TypeVarTuple
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class NotConcerned(Absent):
 
 
 Value = float | Absent
+Arguments = TypeVarTuple("Arguments")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,21 @@ class Happening:
     id: str
     asked_s: float
     actual_s: float
-    action: Json
+    action: Json = field(hash=False)
     injected: bool
+
+
+def once_a_run(function: Callable[[RunData, *Arguments], Found]) -> Callable[[RunData, *Arguments], Found]:
+    """Remember what a function gives for a run and further arguments: many metrics ask for the same."""
+
+    def remembering(run: RunData, *arguments: *Arguments) -> Found:
+        asked = (function.__name__, *arguments)
+        if asked not in run.remembered:
+            run.remembered[asked] = function(run, *arguments)
+        found: Found = run.remembered[asked]
+        return found
+
+    return wraps(function)(remembering)
 
 
 @dataclass(frozen=True)
@@ -53,8 +69,8 @@ class RunData:
     backend: str = "sim"
 
     @cached_property
-    def read_subflows(self) -> dict[str, list[Any]]:
-        """What ``subflows_of`` has read of each flow: many metrics ask for it."""
+    def remembered(self) -> dict[tuple[Any, ...], Any]:
+        """What functions that are ``once_a_run`` gave, by their name and arguments."""
         return {}
 
     @cached_property
@@ -141,6 +157,7 @@ class RunData:
         """Counter of bytes that a flow delivered in order."""
         return self.samples.series(f"flows.{flow}", "bytes_in_order")
 
+    @once_a_run
     def deliveries_s(self, flow: str) -> Floats:
         """Times of in-order deliveries: of units, or of samples at which the counter had grown, whichever is finer."""
         units = np.unique(self.units.of(flow).delivered_s)

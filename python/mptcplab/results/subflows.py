@@ -10,7 +10,7 @@ from functools import cached_property
 from mptcplab import metrics
 from mptcplab.results.entities import DOWN, Entity, Json
 from mptcplab.results.recovery import repair_of, subject_of
-from mptcplab.results.run_data import Absent, Happening, NotConcerned, RunData, Value
+from mptcplab.results.run_data import Absent, Happening, NotConcerned, RunData, Value, once_a_run
 from mptcplab.results.tables import NANOS_PER_SECOND, Series
 
 NO_SUBFLOWS = "the back-end reports no subflows of the flow"
@@ -72,12 +72,10 @@ class Subflow:
         return self.opened_s is not None and self.opened_s <= at_s and (self.closed_s is None or self.closed_s > at_s)
 
 
+@once_a_run
 def subflows_of(run: RunData, flow: str) -> list[Subflow]:
     """The subflows of a flow in the order in which they were opened; none where the back-end reports none."""
-    if flow not in run.read_subflows:
-        reported = run.flow_results[flow].get("subflows") or []
-        run.read_subflows[flow] = [Subflow.of(flow, one) for one in reported]
-    return run.read_subflows[flow]
+    return [Subflow.of(flow, one) for one in run.flow_results[flow].get("subflows") or []]
 
 
 def subflow_at(path: str, known: dict[str, Entity], udp: Iterable[str] = ()) -> Entity | None:
@@ -103,6 +101,7 @@ def hit_by(run: RunData, subflow: Subflow, failure: Happening) -> bool:
     return failure.action["kind"] in DOWN and subject_of(failure.action) in parts_of(run, subflow)
 
 
+@once_a_run
 def parts_of(run: RunData, subflow: Subflow) -> set[str | None]:
     """Ids of the links on a subflow's path, and of the interfaces at their ends."""
     ends = {subflow.interface, subflow.remote_interface}
@@ -153,10 +152,18 @@ def recreated_after(run: RunData, flow: str, failures: Iterable[Happening]) -> V
     ids = {failure.id for failure in failures if any(hit_by(run, subflow, failure) for subflow in found)}
     if not ids:
         return NotConcerned(NO_FAILURE)
+    return float(sum(cause in ids for cause in _causes_of_new_ones(run, flow)))
+
+
+@once_a_run
+def _causes_of_new_ones(run: RunData, flow: str) -> list[str]:
+    """Of each subflow that has one before it, the id of the failure that it followed."""
+    found = subflows_of(run, flow)
     causes = [cause_of(run, subflow) for subflow in found if before_it(found, subflow)]
-    return float(sum(cause is not None and cause.id in ids for cause in causes))
+    return [cause.id for cause in causes if cause is not None]
 
 
+@once_a_run
 def cause_of(run: RunData, subflow: Subflow) -> Happening | None:
     """The last failure that hit a subflow's path before it was opened."""
     hits = [h for h in run.happenings if h.actual_s < _opened_s(subflow) and hit_by(run, subflow, h)]

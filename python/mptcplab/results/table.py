@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from typing import Literal
 
 Kind = Literal["flow", "subflow", "link", "interface", "probe", "event", "run", "family"]
@@ -288,9 +289,10 @@ METRICS: dict[tuple[Kind, str], Metric] = {
 }
 
 
-def metrics_of(kind: Kind) -> list[Metric]:
+@cache
+def metrics_of(kind: Kind) -> Sequence[Metric]:
     """All metrics of a kind of entity, in order of the table."""
-    return [metric for metric in METRICS.values() if metric.kind == kind]
+    return tuple(metric for metric in METRICS.values() if metric.kind == kind)
 
 
 def named_in_papers(name: str) -> Metric | None:

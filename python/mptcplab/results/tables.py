@@ -72,18 +72,22 @@ class Samples:
         entity, entities = table.labels("entity")
         metric, metrics = table.labels("metric")
         times, values = table.numbers("time_ns"), np.asarray(table.numbers("value"), dtype=np.float64)
+        width = max(1, len(metrics))
+        key = entity * width + metric
         if keep is not None:
-            wanted = np.array([[keep(one, name) for name in metrics] for one in entities], dtype=bool)
-            rows = np.flatnonzero(wanted[entity, metric]) if len(entity) else entity
-            entity, metric, times, values = entity[rows], metric[rows], times[rows], values[rows]
+            # Asked once of each series that there is: of all pairs of names it would be many times as often.
+            wanted = np.zeros(len(entities) * width, dtype=bool)
+            for one in np.flatnonzero(np.bincount(key)):
+                wanted[one] = keep(entities[one // width], metrics[one % width])
+            rows = np.flatnonzero(wanted[key])
+            key, times, values = key[rows], times[rows], values[rows]
         self._times, self._values = times / NANOS_PER_SECOND, values
         self._rows: dict[str, dict[str, Integers]] = {}
-        key = entity * max(1, len(metrics)) + metric
         order = np.argsort(key, kind="stable")
         starts = np.flatnonzero(np.diff(key[order], prepend=-1))
         for of_series in np.split(order, starts[1:]) if len(order) else []:
-            name = entities[entity[of_series[0]]]
-            self._rows.setdefault(name, {})[metrics[metric[of_series[0]]]] = of_series
+            one = key[of_series[0]]
+            self._rows.setdefault(entities[one // width], {})[metrics[one % width]] = of_series
 
     def series(self, entity: str, metric: str) -> Series | None:
         """The samples of one metric in order of time, or None if there are none."""
@@ -94,6 +98,11 @@ class Samples:
         """The last value of a metric, or None if there is none."""
         rows = self._rows.get(entity, {}).get(metric)
         return None if rows is None else float(self._values[rows[-1]])
+
+    def mean(self, entity: str, metric: str) -> float | None:
+        """The mean of a metric's samples, or None if there are none."""
+        rows = self._rows.get(entity, {}).get(metric)
+        return None if rows is None else float(self._values[rows].mean())
 
     def entities(self, prefix: str = "") -> list[str]:
         """The entities whose path starts so, in order of the path."""

@@ -6,6 +6,7 @@ scratch directory, and the content of its bundle is what it returns.
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import multiprocessing
@@ -17,6 +18,7 @@ from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExec
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from multiprocessing import connection
 from pathlib import Path
@@ -109,6 +111,8 @@ def _become_worker(caller: Connection) -> None:
     """Heed the caller only: Ctrl-C in a terminal goes to all processes of its group."""
     global _at_work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What is loaded now stays, and need not be looked through for garbage again and again.
+    gc.freeze()
     _at_work = threading.Lock()
     threading.Thread(target=_heed, args=(caller,), daemon=True).start()
 
@@ -156,10 +160,15 @@ def cluster(address: str) -> Iterator[Executor]:
 
 def _check_versions(found: dict[str, Any]) -> None:
     """Refuse workers whose mptcplab is not this one: their results might differ. Raises ClusterError."""
-    here = version("mptcplab")
+    here = _version_here()
     others = [f"{worker} has {_in_words(there)}" for worker, there in found.items() if there != here]
     if others:
         raise ClusterError(f"this is mptcplab {here}, but {first_few(others)}; install the same version there")
+
+
+@cache
+def _version_here() -> str:
+    return version("mptcplab")
 
 
 def _in_words(there: object) -> str:

@@ -2,11 +2,14 @@
 //!
 //! A message is a fixed header (section 6.1), then TLVs (section 6.2). The client's stands at the start of its stream, the gateway's
 //! at the start of the other one. We send it once the connection stands, as our engine sends no data with a SYN: that costs a round
-//! trip. A gateway whose connection stands answers with a header alone, as the options of the server's SYN/ACK, which the RFC has
-//! there, are known to the kernel only.
+//! trip. A gateway whose connection stands answers with a header alone: the options of the server's SYN/ACK, which the RFC has there
+//! for who asked for options (section 6.2.6), are known to the kernel only, and who asks for options is refused.
 
-use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr};
+use std::collections::BTreeSet;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use rustix::io::Errno;
 
 use crate::traffic::ByteStream;
 
@@ -17,21 +20,69 @@ const WORD_BYTES: usize = 4;
 const HEADER_BYTES: usize = WORD_BYTES;
 const CONNECT: u8 = 10;
 const CONNECT_BYTES: usize = 20;
+/// What a gateway may want before it serves anybody; ours does not.
+const COOKIE: u8 = 22;
 const ERROR: u8 = 30;
+/// Type, length and code of an error.
+const ERROR_BYTES: usize = 3;
 /// The most that a message can have.
 const LONGEST_MESSAGE_BYTES: usize = 255 * WORD_BYTES;
 
 /// Why a gateway did not connect (section 6.2.8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum ErrorCode {
-    UnsupportedVersion = 0,
-    Malformed = 1,
-    UnsupportedMessage = 2,
-    NotAuthorized = 32,
-    NetworkFailure = 65,
-    ConnectionReset = 96,
-    DestinationUnreachable = 97,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    UnsupportedVersion,
+    Malformed,
+    UnsupportedMessage,
+    /// Kinds of TCP options that the server was to be offered.
+    UnsupportedOptions(Vec<u8>),
+    NetworkFailure,
+    ConnectionReset,
+    /// The code of the ICMP message that said so.
+    DestinationUnreachable(u8),
+    /// Nothing is said: a message without length is answered by a reset (section 6.1).
+    Reset,
+}
+
+impl Refusal {
+    /// Why a server could not be reached. The kernel has made an error of what ICMP said (RFC 792; RFC 4443, section 3.1).
+    pub(super) fn of(error: &io::Error, server: IpAddr) -> Self {
+        let address_unreachable = if server.is_ipv4() { 1 } else { 3 };
+        match Errno::from_io_error(error) {
+            Some(Errno::CONNREFUSED | Errno::CONNRESET) => Self::ConnectionReset,
+            Some(Errno::NETUNREACH) => Self::DestinationUnreachable(0),
+            Some(Errno::HOSTUNREACH) => Self::DestinationUnreachable(address_unreachable),
+            _ => Self::NetworkFailure,
+        }
+    }
+
+    /// What the client is told, whose message so far was `asked`: that is echoed where it was not understood, as far as there is
+    /// room. Nothing, if the connection is to be reset.
+    pub(super) fn message(&self, asked: &[u8]) -> Option<Vec<u8>> {
+        let (code, value) = match self {
+            Self::UnsupportedVersion => (0, vec![VERSION]),
+            Self::Malformed => (1, echo(asked)),
+            Self::UnsupportedMessage => (2, echo(asked)),
+            Self::UnsupportedOptions(kinds) => (33, kinds.clone()),
+            Self::NetworkFailure => (65, vec![0]),
+            Self::ConnectionReset => (96, vec![0]),
+            Self::DestinationUnreachable(icmp_code) => (97, vec![*icmp_code]),
+            Self::Reset => return None,
+        };
+        let words = (ERROR_BYTES + value.len()).div_ceil(WORD_BYTES);
+        let mut message = header(words * WORD_BYTES);
+        message.extend([ERROR, words as u8, code]);
+        message.extend(value);
+        message.resize(HEADER_BYTES + words * WORD_BYTES, 0);
+        Some(message)
+    }
+}
+
+/// Behind a zero, so that it is aligned as it was.
+fn echo(asked: &[u8]) -> Vec<u8> {
+    let room = LONGEST_MESSAGE_BYTES - HEADER_BYTES - WORD_BYTES;
+    let echoed = &asked[..asked.len().min(room)];
+    [&[0], echoed].concat()
 }
 
 /// What a client asks for.
@@ -52,13 +103,6 @@ pub(super) fn connected() -> Vec<u8> {
     header(0)
 }
 
-/// What a gateway says that could not do as asked.
-pub(super) fn refused(code: ErrorCode) -> Vec<u8> {
-    let mut message = header(WORD_BYTES);
-    message.extend([ERROR, 1, code as u8, 0]);
-    message
-}
-
 fn header(tlv_bytes: usize) -> Vec<u8> {
     let words = (HEADER_BYTES + tlv_bytes) / WORD_BYTES;
     vec![VERSION, words as u8, MAGIC[0], MAGIC[1]]
@@ -73,7 +117,7 @@ impl Incoming {
     ///
     /// # Errors
     /// It is none of this protocol, or its stream has ended.
-    pub(super) fn read(&mut self, stream: &mut dyn ByteStream) -> Result<Option<&[u8]>, ErrorCode> {
+    pub(super) fn read(&mut self, stream: &mut dyn ByteStream) -> Result<Option<&[u8]>, Refusal> {
         loop {
             let missing = missing_bytes(&self.0)?;
             if missing == 0 {
@@ -81,12 +125,17 @@ impl Incoming {
             }
             let mut buffer = [0; LONGEST_MESSAGE_BYTES];
             match stream.receive(&mut buffer[..missing]) {
-                Ok(0) => return Err(ErrorCode::Malformed),
+                Ok(0) => return Err(Refusal::Malformed),
                 Ok(count) => self.0.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
-                Err(_) => return Err(ErrorCode::Malformed),
+                Err(_) => return Err(Refusal::Malformed),
             }
         }
+    }
+
+    /// What has arrived of it.
+    pub(super) fn so_far(&self) -> &[u8] {
+        &self.0
     }
 }
 
@@ -94,56 +143,97 @@ impl Incoming {
 ///
 /// # Errors
 /// It is none of this protocol.
-fn missing_bytes(start: &[u8]) -> Result<usize, ErrorCode> {
+fn missing_bytes(start: &[u8]) -> Result<usize, Refusal> {
     let Some(header) = start.get(..HEADER_BYTES) else {
         return Ok(HEADER_BYTES - start.len());
     };
     if header[2..] != MAGIC {
-        return Err(ErrorCode::Malformed);
+        return Err(Refusal::Malformed);
     }
     if header[0] != VERSION {
-        return Err(ErrorCode::UnsupportedVersion);
+        return Err(Refusal::UnsupportedVersion);
     }
-    let bytes = usize::from(header[1]) * WORD_BYTES;
-    match bytes < HEADER_BYTES {
-        true => Err(ErrorCode::Malformed),
-        false => Ok(bytes.saturating_sub(start.len())),
+    match usize::from(header[1]) * WORD_BYTES {
+        0 => Err(Refusal::Reset),
+        bytes => Ok(bytes.saturating_sub(start.len())),
     }
 }
 
 /// Where a whole message of a client wants to go.
 ///
 /// # Errors
-/// It says nothing of that, or something that makes no sense.
-pub(super) fn destination(message: &[u8]) -> Result<SocketAddr, ErrorCode> {
-    let (kind, value) = first_tlv(message)?.ok_or(ErrorCode::Malformed)?;
-    if kind != CONNECT {
-        return Err(ErrorCode::UnsupportedMessage);
+/// It says nothing of that, or something that is not allowed (section 6.2.5).
+pub(super) fn destination(message: &[u8]) -> Result<SocketAddr, Refusal> {
+    let tlvs = tlvs(message)?;
+    if tlvs
+        .iter()
+        .any(|tlv| ![CONNECT, COOKIE].contains(&tlv.kind))
+    {
+        return Err(Refusal::UnsupportedMessage);
     }
-    let (port, address) = value
-        .split_first_chunk::<2>()
-        .and_then(|(port, rest)| Some((port, rest.first_chunk::<16>()?)))
-        .ok_or(ErrorCode::Malformed)?;
+    let connect = tlvs.iter().find(|tlv| tlv.kind == CONNECT);
+    let (port, rest) = connect
+        .and_then(|tlv| tlv.value.split_first_chunk::<2>())
+        .ok_or(Refusal::Malformed)?;
+    let (address, options) = rest.split_first_chunk::<16>().ok_or(Refusal::Malformed)?;
+    let kinds = option_kinds(options)?;
+    if !kinds.is_empty() {
+        return Err(Refusal::UnsupportedOptions(kinds));
+    }
     let address = IpAddr::from(*address).to_canonical();
-    Ok(SocketAddr::new(address, u16::from_be_bytes(*port)))
+    match is_one_host_elsewhere(address) {
+        true => Ok(SocketAddr::new(address, u16::from_be_bytes(*port))),
+        false => Err(Refusal::Malformed),
+    }
+}
+
+/// Whether a client may ask for it: what only the gateway itself reaches is not for others.
+fn is_one_host_elsewhere(address: IpAddr) -> bool {
+    let is_here = address.is_loopback() || address.is_unspecified();
+    !is_here && !address.is_multicast() && address != Ipv4Addr::BROADCAST
+}
+
+/// The kinds of a list of TCP options, each with its length; padding of zeros is none.
+fn option_kinds(mut options: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let mut kinds = Vec::new();
+    while let Some(kind) = options.first().filter(|kind| **kind != 0) {
+        let len = options.get(1).map_or(0, |len| usize::from(*len));
+        options = options
+            .get(len..)
+            .filter(|_| len >= 2 && *kind != 1)
+            .ok_or(Refusal::Malformed)?;
+        kinds.push(*kind);
+    }
+    Ok(kinds)
 }
 
 /// Whether a whole message of a gateway says that its connection stands.
 pub(super) fn is_connected(message: &[u8]) -> bool {
-    matches!(first_tlv(message), Ok(first) if first.is_none_or(|(kind, _)| kind != ERROR))
+    let is_good = |tlv: &Tlv<'_>| ![0, ERROR].contains(&tlv.kind);
+    tlvs(message).is_ok_and(|tlvs| tlvs.iter().all(is_good))
 }
 
-/// Type and value of the first TLV behind the header, if there is one.
-fn first_tlv(message: &[u8]) -> Result<Option<(u8, &[u8])>, ErrorCode> {
-    let Some(&[kind, words]) = message
-        .get(HEADER_BYTES..)
-        .and_then(|tlvs| tlvs.first_chunk::<2>())
-    else {
-        return Ok(None);
-    };
-    let tlv = HEADER_BYTES..HEADER_BYTES + usize::from(words) * WORD_BYTES;
-    let value = message.get(tlv).and_then(|tlv| tlv.get(2..));
-    Ok(Some((kind, value.ok_or(ErrorCode::Malformed)?)))
+#[derive(Debug)]
+struct Tlv<'a> {
+    kind: u8,
+    value: &'a [u8],
+}
+
+/// What stands behind the header of a whole message. None may be there twice (section 6.2.1).
+fn tlvs(message: &[u8]) -> Result<Vec<Tlv<'_>>, Refusal> {
+    let mut rest = &message[HEADER_BYTES..];
+    let mut tlvs = Vec::new();
+    let mut kinds = BTreeSet::new();
+    while let Some(&[kind, words]) = rest.first_chunk::<2>() {
+        let (tlv, behind) = rest
+            .split_at_checked(usize::from(words) * WORD_BYTES)
+            .filter(|(tlv, _)| !tlv.is_empty() && kinds.insert(kind))
+            .ok_or(Refusal::Malformed)?;
+        let value = &tlv[2..];
+        tlvs.push(Tlv { kind, value });
+        rest = behind;
+    }
+    Ok(tlvs)
 }
 
 #[cfg(test)]
@@ -162,7 +252,15 @@ mod tests {
             assert_eq!(missing_bytes(&message[..7]), Ok(17));
             assert_eq!(missing_bytes(&message), Ok(0));
             assert_eq!(destination(&message), Ok(to));
+            let cookie = [COOKIE, 2, 0, 0, 1, 2, 3, 4];
+            assert_eq!(destination(&with_behind(&message, &cookie)), Ok(to));
         }
+    }
+
+    fn with_behind(message: &[u8], tlv: &[u8]) -> Vec<u8> {
+        let mut longer = [message, tlv].concat();
+        longer[1] = (longer.len() / WORD_BYTES) as u8;
+        longer
     }
 
     #[test]
@@ -182,26 +280,76 @@ mod tests {
             other[place] = byte;
             other
         };
-        assert_eq!(missing_bytes(&with(2, 0x47)), Err(ErrorCode::Malformed));
-        assert_eq!(
-            missing_bytes(&with(0, 2)),
-            Err(ErrorCode::UnsupportedVersion)
-        );
-        assert_eq!(missing_bytes(&with(1, 0)), Err(ErrorCode::Malformed));
-        assert_eq!(destination(&with(4, 1)), Err(ErrorCode::UnsupportedMessage));
-        assert_eq!(destination(&with(5, 6)), Err(ErrorCode::Malformed));
-        assert_eq!(destination(&with(5, 1)), Err(ErrorCode::Malformed));
+        assert_eq!(missing_bytes(&with(2, 0x47)), Err(Refusal::Malformed));
+        assert_eq!(missing_bytes(&with(0, 2)), Err(Refusal::UnsupportedVersion));
+        assert_eq!(missing_bytes(&with(1, 0)), Err(Refusal::Reset));
+        assert_eq!(destination(&with(4, 1)), Err(Refusal::UnsupportedMessage));
+        assert_eq!(destination(&with(5, 6)), Err(Refusal::Malformed));
+        assert_eq!(destination(&with(5, 1)), Err(Refusal::Malformed));
+        assert_eq!(destination(&with(5, 0)), Err(Refusal::Malformed));
         assert_eq!(
             destination(&message[..HEADER_BYTES]),
-            Err(ErrorCode::Malformed)
+            Err(Refusal::Malformed)
         );
+        let twice = with_behind(&message, &message[HEADER_BYTES..]);
+        assert_eq!(destination(&twice), Err(Refusal::Malformed));
+    }
+
+    #[test]
+    fn nobody_is_led_to_the_gateway_itself_or_to_many() {
+        for to in [
+            "127.0.0.1",
+            "::1",
+            "0.0.0.0",
+            "224.0.0.1",
+            "ff02::1",
+            "255.255.255.255",
+        ] {
+            let message = connect(SocketAddr::new(to.parse().unwrap(), 80));
+            assert_eq!(destination(&message), Err(Refusal::Malformed), "{to}");
+        }
+    }
+
+    #[test]
+    fn options_for_the_server_are_refused_by_their_kinds() {
+        let base = connect("192.0.2.7:80".parse().unwrap());
+        let with = |options: &[u8]| {
+            let mut message = with_behind(&base, options);
+            message[5] += (options.len() / WORD_BYTES) as u8;
+            destination(&message)
+        };
+        let fast_open_and_mptcp = [34, 2, 30, 4, 0, 0, 0, 0];
+        let kinds = Refusal::UnsupportedOptions(vec![34, 30]);
+        assert_eq!(with(&fast_open_and_mptcp), Err(kinds));
+        assert_eq!(with(&[30, 5, 0, 0]), Err(Refusal::Malformed));
+        assert_eq!(with(&[1, 2, 0, 0]), Err(Refusal::Malformed));
+    }
+
+    #[test]
+    fn refusals_say_what_the_rfc_wants_with_them() {
+        let asked = connect("192.0.2.7:80".parse().unwrap());
+        let echoed = [&[1, 8, 0x22, 0x63, 30, 7, 1, 0], asked.as_slice()].concat();
+        assert_eq!(Refusal::Malformed.message(&asked), Some(echoed));
+        assert_eq!(Refusal::Reset.message(&asked), None);
+        let message = |refusal: Refusal| refusal.message(&asked).unwrap().split_off(HEADER_BYTES);
+        assert_eq!(message(Refusal::UnsupportedVersion), [30, 1, 0, VERSION]);
+        let kinds = Refusal::UnsupportedOptions(vec![34, 30]);
+        assert_eq!(message(kinds), [30, 2, 33, 34, 30, 0, 0, 0]);
+        assert_eq!(message(Refusal::DestinationUnreachable(3)), [30, 1, 97, 3]);
+        let longest = Refusal::Malformed
+            .message(&[0; LONGEST_MESSAGE_BYTES])
+            .unwrap();
+        assert_eq!((longest.len(), longest[1]), (LONGEST_MESSAGE_BYTES, 255));
     }
 
     #[test]
     fn answers_say_whether_there_is_a_connection() {
         assert!(is_connected(&connected()));
-        assert!(!is_connected(&refused(ErrorCode::ConnectionReset)));
+        assert!(!is_connected(
+            &Refusal::ConnectionReset.message(&[]).unwrap()
+        ));
         // The options of a SYN/ACK, which other gateways tell.
         assert!(is_connected(&[1, 2, 0x22, 0x63, 20, 1, 0, 0]));
+        assert!(!is_connected(&[1, 2, 0x22, 0x63, 0, 1, 0, 0]));
     }
 }

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 use mptcp::endpoint::ConnectionId;
 use netlab::time::Nanos;
-use rustix::io::Errno;
 
-use super::convert::{self, ErrorCode};
+use super::convert::{self, Refusal};
 use super::engine_side::{EngineSide, News};
 use super::network_side::{NetworkSide, RawWire};
 use super::outlets::Routes;
@@ -27,7 +26,7 @@ enum Beginning {
     /// It has not said all of where it wants to go.
     Asking(convert::Incoming),
     /// The server has not answered.
-    Connecting(ServerId),
+    Connecting { server: ServerId, address: IpAddr },
 }
 
 /// What is waited for.
@@ -142,7 +141,7 @@ impl Gateway {
             }
             match self.beginnings.get_mut(&id) {
                 Some(Beginning::Asking(_)) => self.read_question(id),
-                Some(Beginning::Connecting(server)) => {
+                Some(Beginning::Connecting { server, .. }) => {
                     let server = *server;
                     if self.network.engine.why_closed(id).is_some() {
                         self.give_up(id, server);
@@ -167,27 +166,27 @@ impl Gateway {
         match self.network.engine.with_stream(id, read) {
             Some(Ok(Some(to))) => self.connect(id, to),
             Some(Ok(None)) => {}
-            Some(Err(error)) => self.refuse(id, error),
+            Some(Err(why)) => {
+                let answer = why.message(question.so_far());
+                self.refuse(id, answer.as_deref());
+            }
             None => drop(self.beginnings.remove(&id)),
         }
     }
 
     fn connect(&mut self, id: ConnectionId, to: SocketAddr) {
-        // What only this machine reaches is not for others.
-        if to.ip().is_loopback() || to.ip().is_unspecified() || to.ip().is_multicast() {
-            self.refuse(id, ErrorCode::NotAuthorized);
-            return;
-        }
         let waiting = &self.waiting;
         let begun = self.servers.connect(to, |server, socket| {
             waiting.for_changes(socket, Source::Server(server))
         });
         match begun {
             Ok(server) => {
-                self.beginnings.insert(id, Beginning::Connecting(server));
+                let address = to.ip();
+                let beginning = Beginning::Connecting { server, address };
+                self.beginnings.insert(id, beginning);
                 self.by_server.insert(server, id);
             }
-            Err(error) => self.refuse(id, code_of(&error)),
+            Err(error) => self.refuse_unreached(id, &error, to.ip()),
         }
     }
 
@@ -200,7 +199,9 @@ impl Gateway {
         if let Some(error) = self.servers.failure(server) {
             self.by_server.remove(&server);
             self.servers.release(server);
-            self.refuse(id, code_of(&error));
+            if let Some(Beginning::Connecting { address, .. }) = self.beginnings.get(&id) {
+                self.refuse_unreached(id, &error, *address);
+            }
         } else if self.servers.is_connected(server) {
             self.by_server.remove(&server);
             self.beginnings.remove(&id);
@@ -218,10 +219,20 @@ impl Gateway {
         });
     }
 
-    fn refuse(&mut self, id: ConnectionId, why: ErrorCode) {
+    fn refuse_unreached(&mut self, id: ConnectionId, error: &io::Error, server: IpAddr) {
+        let answer = Refusal::of(error, server).message(&[]);
+        self.refuse(id, answer.as_deref());
+    }
+
+    /// Ends the connection behind its answer, or resets it where there is none.
+    fn refuse(&mut self, id: ConnectionId, answer: Option<&[u8]>) {
         self.beginnings.remove(&id);
         self.refused += 1;
-        self.say(id, &convert::refused(why));
+        let Some(answer) = answer else {
+            self.network.engine.reset(id);
+            return;
+        };
+        self.say(id, answer);
         self.network.engine.with_stream(id, |stream| {
             let _ = stream.shut_down();
         });
@@ -248,14 +259,5 @@ impl Gateway {
             interfaces: self.network.interfaces().to_vec(),
             exit_status: None,
         }
-    }
-}
-
-/// What a client is told of a server that could not be reached.
-fn code_of(error: &io::Error) -> ErrorCode {
-    match Errno::from_io_error(error) {
-        Some(Errno::CONNREFUSED | Errno::CONNRESET) => ErrorCode::ConnectionReset,
-        Some(Errno::HOSTUNREACH | Errno::NETUNREACH) => ErrorCode::DestinationUnreachable,
-        _ => ErrorCode::NetworkFailure,
     }
 }

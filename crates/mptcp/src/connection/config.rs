@@ -56,7 +56,8 @@ pub enum Buffer {
     Fixed(u64),
     /// It follows what the connection carries, as in Linux, and never shrinks. The send buffer grows with the congestion windows
     /// (`tcp_sndbuf_expand`; `tcp_wmem` has 16 KiB and 4 MiB), the receive buffer with what the application reads in a round trip
-    /// (`mptcp_rcv_space_adjust`; `tcp_rmem` has 128 KiB, half of which Linux offers, and 6 MiB).
+    /// (`mptcp_rcv_space_adjust`; `tcp_rmem` has 128 KiB, half of which Linux offers, and 6 MiB). No more of it is offered than
+    /// the segments that came have earned (`rcv_ssthresh`; [`Behaviour::shares_receive_threshold`]).
     Auto {
         /// At the start.
         initial_bytes: u64,

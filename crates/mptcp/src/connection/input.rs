@@ -59,6 +59,7 @@ impl Connection {
             let window = u64::from(path.subflow.send_window_bytes());
             self.send_edge = self.send_edge.max(window);
         }
+        self.raise_receive_threshold(which, segment.payload.len());
         self.shake_hands(now, which, segment, arrival);
         self.fall_back_if_options_are_missing(which, segment, arrival);
         self.reset_if_data_acks_are_missing(which, segment, arrival);
@@ -276,7 +277,7 @@ impl Connection {
     /// segment of it is none, as the peer may not use that (RFC 8684, sections 3.3.1 and 3.7).
     fn watch_unmapped(&mut self, now: Nanos, which: usize) {
         let segment_bytes = u64::from(self.config.subflow.mss_bytes);
-        let window = self.receive.window_bytes();
+        let window = self.window_offered_on(which);
         let path = &mut self.paths[which];
         let bytes = u64::from(path.mappings.unmapped_bytes());
         if bytes == 0 {

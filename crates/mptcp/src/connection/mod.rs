@@ -74,6 +74,7 @@ use keys::Nonces;
 use path::{Join, Path};
 use paths::Paths;
 use receive_buffer::ReceiveBuffer;
+use receive_tuning::Threshold;
 use reinjection::Reinjections;
 use send_buffer::SendBuffer;
 pub use session::Mode;
@@ -108,6 +109,8 @@ pub struct Connection {
     /// The first byte beyond what the peer's window takes.
     send_edge: u64,
     receive: ReceiveBuffer,
+    /// That of all paths together, where they share one.
+    receive_threshold: Threshold,
     reinjections: Reinjections,
     announcements: Announcements,
     join_requests: VecDeque<JoinRequest>,
@@ -199,6 +202,7 @@ impl Connection {
             send: SendBuffer::new(config.send_buffer),
             send_edge: 0,
             receive: ReceiveBuffer::new(config.receive_buffer),
+            receive_threshold: Threshold::new(config.receive_buffer),
             reinjections: Reinjections::default(),
             announcements: Announcements::default(),
             join_requests: VecDeque::new(),
@@ -315,7 +319,8 @@ impl Connection {
         let mut window = subflow.initial_window();
         window.is_usable = false;
         subflow.reserve_options(self.session.reserved_bytes(), &mut window);
-        let path = Path::new(self.next_path_id, four, ids, subflow, join);
+        let threshold = Threshold::new(self.config.receive_buffer);
+        let path = Path::new(self.next_path_id, four, ids, subflow, threshold, join);
         self.next_path_id += 1;
         self.paths.push(path, window);
         let which = self.paths.len() - 1;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::keys::Nonces;
 use super::mappings::Mappings;
+use super::receive_tuning::Threshold;
 use super::retirement::Suspicion;
 use crate::failure::StaleDetector;
 use crate::pm::FourTuple;
@@ -97,6 +98,8 @@ pub(super) struct Path {
     pub(super) via: Option<Box<Hops>>,
     pub(super) subflow: Subflow,
     pub(super) mappings: Mappings,
+    /// Its own, where it has one.
+    pub(super) receive_threshold: Threshold,
     pub(super) signals: PathSignals,
     /// Whether the peer asked us not to send here while others do.
     pub(super) is_backup_remote: bool,
@@ -131,6 +134,7 @@ impl Path {
         four: FourTuple,
         ids: (AddressId, AddressId),
         subflow: Subflow,
+        receive_threshold: Threshold,
         join: Join,
     ) -> Self {
         Self {
@@ -141,6 +145,7 @@ impl Path {
             via: None,
             subflow,
             mappings: Mappings::new(),
+            receive_threshold,
             signals: PathSignals::new(join),
             is_backup_remote: false,
             has_failed: false,

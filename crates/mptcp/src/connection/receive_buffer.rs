@@ -70,8 +70,13 @@ impl ReceiveBuffer {
 
     /// What can be taken beyond [`ReceiveBuffer::next`]; never less than the peer was told.
     pub(super) fn window_bytes(&self) -> u64 {
+        self.window_bytes_within(u64::MAX)
+    }
+
+    /// The same where no more than `most_bytes` is to be offered.
+    pub(super) fn window_bytes_within(&self, most_bytes: u64) -> u64 {
         let free = self.capacity_bytes.saturating_sub(self.ready_bytes);
-        free.max(self.edge - self.next)
+        free.min(most_bytes).max(self.edge - self.next)
     }
 
     /// Notes that the peer was told it may send so many bytes beyond [`ReceiveBuffer::next`].

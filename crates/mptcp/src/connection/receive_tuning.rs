@@ -3,7 +3,7 @@
 //! What the application reads in a round trip is what the sender's window carries, if the buffer does not hold it up. Twice as
 //! much leaves room for a window that doubles in slow start.
 
-use super::Connection;
+use super::{Buffer, Connection};
 use crate::time::Nanos;
 
 /// What a first round trip is thought to bring, in segments: the initial window of the peer.
@@ -11,6 +11,9 @@ const FIRST_ROUND_SEGMENTS: u64 = 10;
 
 /// Room for what is acknowledged late, in segments.
 const MARGIN_SEGMENTS: u64 = 16;
+
+/// Smaller segments say nothing of how fast the peer sends.
+const LEAST_BYTES: u32 = 128;
 
 /// What the application reads in a round trip.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +58,51 @@ impl Tuning {
     }
 }
 
+/// What is offered at most, however much room there is (`rcv_ssthresh` of Linux). It begins with the buffer, and each segment that
+/// comes raises it by two full-sized ones, or twice its own length (`tcp_grow_window`): as fast as a window grows in slow start. Where each path has its
+/// own, of many slow ones none brings much, and the connection has the window of the one that offers most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Threshold {
+    bytes: u64,
+}
+
+impl Threshold {
+    /// Before anything has come.
+    pub(super) fn new(buffer: Buffer) -> Self {
+        Self {
+            bytes: buffer.initial_bytes(),
+        }
+    }
+
+    /// A segment with so much payload came, and the buffer is that large now.
+    fn raise(&mut self, payload_bytes: u32, mss_bytes: u16, capacity_bytes: u64) {
+        if payload_bytes >= LEAST_BYTES {
+            let raised = self.bytes + 2 * u64::from(payload_bytes.max(mss_bytes.into()));
+            self.bytes = raised.min(capacity_bytes).max(self.bytes);
+        }
+    }
+}
+
 impl Connection {
+    /// What a path offers, in bytes beyond what of the stream has arrived.
+    pub(super) fn window_offered_on(&self, which: usize) -> u64 {
+        let threshold = match self.config.behaviour.shares_receive_threshold {
+            true => self.receive_threshold,
+            false => self.paths[which].receive_threshold,
+        };
+        self.receive.window_bytes_within(threshold.bytes)
+    }
+
+    /// A segment with so much payload came on a path.
+    pub(super) fn raise_receive_threshold(&mut self, which: usize, payload_bytes: u32) {
+        let threshold = match self.config.behaviour.shares_receive_threshold {
+            true => &mut self.receive_threshold,
+            false => &mut self.paths[which].receive_threshold,
+        };
+        let mss = self.config.subflow.mss_bytes;
+        threshold.raise(payload_bytes, mss, self.receive.capacity_bytes());
+    }
+
     /// The round trip is the longest of those on which data comes.
     pub(super) fn tune_receive_buffer(&mut self, now: Nanos) {
         if !self
@@ -87,6 +134,24 @@ mod tests {
             tuning.wanted_bytes(round * ROUND_TRIP, 1000)
         });
         wanted.collect()
+    }
+
+    #[test]
+    fn each_segment_raises_what_is_offered_as_far_as_the_buffer_goes() {
+        let mut threshold = Threshold::new(Buffer::Auto {
+            initial_bytes: 10_000,
+            max_bytes: 50_000,
+        });
+        let raised: Vec<_> = [100, 128, 1400, 1400]
+            .map(|payload_bytes| {
+                threshold.raise(payload_bytes, 1460, 15_000);
+                threshold.bytes
+            })
+            .to_vec();
+        assert_eq!(raised, [10_000, 12_920, 15_000, 15_000]);
+        let mut whole = Threshold::new(Buffer::Fixed(15_000));
+        whole.raise(1400, 1460, 15_000);
+        assert_eq!(whole.bytes, 15_000);
     }
 
     #[test]

@@ -22,8 +22,13 @@ impl Connection {
             // One after the other, from the one on that sent last.
             let count = self.paths.len();
             let first = self.next_to_transmit.checked_rem(count).unwrap_or(0);
-            let receive_window = self.receive.window_bytes();
+            let room = self.receive.window_bytes();
             for which in (first..count).chain(0..first) {
+                // What it may offer is no more than the room.
+                if self.paths.rests(which, room) {
+                    continue;
+                }
+                let receive_window = self.window_offered_on(which);
                 if self.paths.rests(which, receive_window) {
                     continue;
                 }

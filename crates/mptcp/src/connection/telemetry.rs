@@ -86,9 +86,11 @@ impl Connection {
         self.receive.out_of_order_bytes() + in_subflows.sum::<u64>()
     }
 
-    /// What it can take beyond what it has acknowledged, in bytes.
+    /// What it offers on the path that offers most, in bytes beyond what it has acknowledged.
     pub fn receive_window_bytes(&self) -> u64 {
-        self.receive.window_bytes()
+        let paths = 0..self.paths.len();
+        let offered = paths.map(|which| self.window_offered_on(which)).max();
+        offered.unwrap_or_else(|| self.receive.window_bytes())
     }
 
     /// Data that was written and that the peer has not acknowledged, in bytes.

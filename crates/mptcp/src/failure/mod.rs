@@ -83,6 +83,9 @@ pub struct Behaviour {
     pub subflow_order: SubflowOrder,
     /// How long an announcement waits for its echo before it is repeated; `None` if it is sent once.
     pub add_address: Option<AddAddressTimer>,
+    /// Whether what is offered at most grows with what all subflows bring, or on each with what it brings itself: that decides how
+    /// fast the window of many slow subflows opens ([`Buffer::Auto`](crate::connection::Buffer::Auto)).
+    pub shares_receive_threshold: bool,
 }
 
 impl Behaviour {
@@ -98,6 +101,7 @@ impl Behaviour {
             subflow_order: SubflowOrder::NewestFirst,
             // RFC 6824 knows no echo.
             add_address: None,
+            shares_receive_threshold: true,
         }
     }
 
@@ -112,6 +116,7 @@ impl Behaviour {
             path_manager_delay: 0,
             subflow_order: SubflowOrder::OldestFirst,
             add_address: Some(AddAddressTimer::Adaptive),
+            shares_receive_threshold: false,
         }
     }
 }

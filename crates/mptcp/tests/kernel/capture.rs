@@ -24,12 +24,16 @@ impl Capture {
         self.packets.push((now, packet.len() as u32, start));
     }
 
-    fn write(&self) -> PathBuf {
-        let test = thread::current()
-            .name()
-            .unwrap_or("test")
-            .replace("::", "-");
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.pcap"));
+    /// Writes them to a file of that name, and says where it is.
+    pub fn keep(&self, name: &str) {
+        eprintln!("the packets are in {}", self.write(name).display());
+    }
+
+    fn write(&self, name: &str) -> PathBuf {
+        let words = name.split(|one: char| !one.is_ascii_alphanumeric() && one != '_');
+        let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+        let file = format!("{}.pcap", words.join("-"));
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(file);
         let header = PcapHeader {
             datalink: DataLink::RAW,
             ..PcapHeader::default()
@@ -47,7 +51,7 @@ impl Capture {
 impl Drop for Capture {
     fn drop(&mut self) {
         if thread::panicking() {
-            eprintln!("the packets are in {}", self.write().display());
+            self.keep(thread::current().name().unwrap_or("test"));
         }
     }
 }

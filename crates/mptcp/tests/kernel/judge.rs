@@ -22,6 +22,7 @@ use crate::namespace::{Namespace, Program};
 use crate::path::{End, Family, Path, address, number_of};
 use crate::peer::{Manner, Peer, Report};
 use crate::stack::Stack;
+use crate::witness::Witness;
 
 /// The port of whoever listens.
 const PORT: u16 = 5001;
@@ -176,6 +177,7 @@ pub struct Judge {
     /// Packets of all paths pass them, in this order.
     pub middleboxes: Vec<Middlebox>,
     pub namespace: Namespace,
+    witness: Witness,
     capture: Capture,
     start: Instant,
 }
@@ -208,6 +210,7 @@ impl Judge {
             paths,
             middleboxes: vec![as_bytes()],
             namespace,
+            witness: Witness::new(UPLOAD),
             capture: Capture::default(),
             start: Instant::now(),
             trial,
@@ -231,14 +234,22 @@ impl Judge {
     /// Runs until both streams have arrived and both applications have seen the end.
     pub fn run_to_the_end(&mut self) {
         self.run_until(|judge| judge.closed().is_some() && judge.peer_end().is_some());
-        assert_eq!(self.closed(), Some(CloseReason::Finished));
-        assert_eq!(self.received, self.trial.download);
         let expected = Report::Ended {
             sent: self.trial.download.into(),
             received: self.trial.upload.into(),
             error: None,
         };
-        assert_eq!(self.peer_end(), Some(&expected));
+        // What the peer says tells why its kernel reset the connection, if it did.
+        assert_eq!(
+            (self.closed(), self.received, self.peer_end()),
+            (
+                Some(CloseReason::Finished),
+                self.trial.download,
+                Some(&expected)
+            ),
+            "{}",
+            self.describe()
+        );
         self.run_until(|judge| judge.counter("MPCurrEstab") == 0);
     }
 
@@ -293,6 +304,7 @@ impl Judge {
 
     fn transmit(&mut self) {
         while let Some(packet) = self.endpoint.poll_transmit(self.now()) {
+            self.witness.see(&packet);
             let index = number_of(packet.destination) - 1;
             if self.paths[index].delivers() {
                 for packet in self.pass(index, End::Engine, packet) {
@@ -414,6 +426,17 @@ impl Judge {
     pub fn peer_end(&self) -> Option<&Report> {
         let is_end = |report: &&Report| matches!(report, Report::Ended { .. });
         self.peer.said.iter().find(is_end)
+    }
+
+    /// Whether the kernel has given its application bytes of our stream at another place than their mapping says. What we sent
+    /// was right: the witness has seen it.
+    pub fn kernel_misplaced_data(&self) -> bool {
+        matches!(self.peer_end(), Some(Report::Ended { error: Some(error), .. }) if error.contains("belongs to"))
+    }
+
+    /// Keeps all packets in a file of that name.
+    pub fn keep_capture(&self, name: &str) {
+        self.capture.keep(name);
     }
 
     /// What the kernel has counted under that name.

@@ -11,6 +11,7 @@ mod path;
 mod peer;
 #[path = "../world/stack.rs"]
 mod stack;
+mod witness;
 
 mod addresses;
 mod handshake;

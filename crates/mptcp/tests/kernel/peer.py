@@ -65,9 +65,18 @@ class Connection:
     def receive(self) -> None:
         with Path(self.order["expects"]).open("rb") as file:
             while self.received != self.order["aborts_after"] and (chunk := self.socket.recv(self.most())):
-                if chunk != file.read(len(chunk)) and not self.order["takes_changed"]:
-                    raise ValueError(f"wrong bytes from {self.received} on")
+                expected = file.read(len(chunk))
+                if chunk != expected and not self.order["takes_changed"]:
+                    raise ValueError(self.difference(chunk, expected))
                 self.received += len(chunk)
+
+    def difference(self, chunk: bytes, expected: bytes) -> str:
+        """Where the first wrong byte is, and where in the stream what stands there belongs."""
+        place = next(
+            (i for i, (one, other) in enumerate(zip(chunk, expected, strict=False)) if one != other), len(expected)
+        )
+        found = Path(self.order["expects"]).read_bytes().find(chunk[place : place + 16])
+        return f"at {self.received + place} of the stream stands what belongs to {found}"
 
     def most(self) -> int:
         """Bytes to be read at once."""

@@ -75,8 +75,6 @@ pub const ACTS: [Act; 25] = [
             trial.stack.path_manager = "kernel_endpoints";
             signal(trial, "port 5002");
         },
-        // From our second address to both of the kernel's.
-        joins: Some(2),
         counted: &["AddAddrTx", "EchoAdd", "MPJoinPortAckRx"],
         ..NOTHING
     },
