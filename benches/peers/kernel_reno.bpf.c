@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The kernel's own Reno, called through the hooks of an eBPF control, and beside it a hook that does nothing. */
-#include "subflows.h"
+#include "windows.h"
 
 SEC("struct_ops")
 void BPF_PROG(cong_avoid, struct sock *sk, u32 ack, u32 acked)
@@ -13,17 +13,8 @@ void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 }
 
-SEC("struct_ops")
-u32 BPF_PROG(ssthresh, struct sock *sk)
-{
-	return tcp_reno_ssthresh(sk);
-}
-
-SEC("struct_ops")
-u32 BPF_PROG(undo_cwnd, struct sock *sk)
-{
-	return tcp_reno_undo_cwnd(sk);
-}
+RENO_SSTHRESH
+RENO_UNDO_CWND
 
 char its_license[] SEC("license") = "GPL";
 SEC(".struct_ops.link")
