@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mptcplab.results import Bundle
     from mptcplab.results.entities import Json
 
-SIMULATOR = "sim"
 EXAMPLE = "Example: mptcplab report results/failing-link --export figures"
 
 
@@ -41,6 +40,7 @@ def command(
     found = one_bundle(bundle)
     run = found.load()
 
+    from mptcplab.backends import SIMULATOR
     from mptcplab.cli.output import print_line, print_remark, write_text
     from mptcplab.plots import drawings_of
     from mptcplab.plots import export as export_figures
@@ -71,6 +71,7 @@ def command(
 
 def _sides(bundle: Bundle, publication: Publication | None, simulate: bool | None, scratch: Path) -> list[Side]:
     """A run, with those of its back-end that what is published asks for; and the same simulated, if that is wanted."""
+    from mptcplab.backends import SIMULATOR
     from mptcplab.errors import UsageError
     from mptcplab.reproduction import Side
 

@@ -12,7 +12,7 @@ from mptcplab.report.page import Grid
 from mptcplab.results import Bundle, agreement
 from mptcplab.results.entities import Json
 
-SIMULATOR = "simulator"
+IN_SIMULATOR = "simulator"
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Beside:
     @classmethod
     def of(cls, bundle: Bundle, twin: Bundle) -> Beside:
         """A run and its twin. Raises BundleError if one of them is unfinished or damaged."""
-        arms = {bundle.record["backend"]: [bundle], SIMULATOR: [twin]}
+        arms = {bundle.record["backend"]: [bundle], IN_SIMULATOR: [twin]}
         runs = {name: [one.load()] for name, (one,) in arms.items()}
         flows = [flow["id"] for flow in bundle.record["flows"]][:MOST_FLOWS]
         drawn = [overlay(f"beside-{number}", runs, flow) for number, flow in enumerate(flows)]
@@ -41,8 +41,8 @@ class Beside:
         return cls(
             _says(bundle.record),
             titled,
-            metrics_side_by_side(agreed, SIMULATOR) if agreed else None,
-            links_side_by_side(agreed, SIMULATOR) if agreed else None,
+            metrics_side_by_side(agreed, IN_SIMULATOR) if agreed else None,
+            links_side_by_side(agreed, IN_SIMULATOR) if agreed else None,
             outages_of(arms),
         )
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from math import isinf
 
 from mptcplab.errors import first_few
-from mptcplab.report.beside import SIMULATOR, second_choices
+from mptcplab.report.beside import IN_SIMULATOR, second_choices
 from mptcplab.report.comparison import changes_of
 from mptcplab.report.quantities import quantity
+from mptcplab.report.reproduction import ARMS
 from mptcplab.reproduction import Claim, Compared, Comparison, Publication, Side, Statement, patterns, what
 from mptcplab.results import Bundle
 
@@ -67,7 +68,7 @@ class Published:
         why_not = _why_not_compared(publication, bundle)
         if why_not is not None:
             return cls(paper, why_not, [], [], [Said(claim, []) for claim in publication.claims], None, command)
-        heads = [bundle.record["backend"], SIMULATOR][: len(sides)]
+        heads = [bundle.record["backend"], IN_SIMULATOR][: len(sides)]
         of_claims = zip(*(publication.statements(side) for side in sides), strict=True)
         said = [one for one in (_said(publication, statements) for statements in of_claims) if one.rows]
         return cls(paper, _stack(bundle), heads, list(_tally(said, heads)), said, _others(sides[0], bundle), command)
@@ -123,7 +124,7 @@ def _tally(said: Sequence[Said], heads: Sequence[str]) -> Iterator[str]:
 def _stack(bundle: Bundle) -> str | None:
     """That what ran is not what the paper had."""
     chosen = second_choices(bundle.record)
-    return f"What ran is not all that the paper had: {chosen}." if chosen else None
+    return f"Not on {ARMS['then']}, but on {ARMS['today']}: {chosen}." if chosen else None
 
 
 def _why_not_compared(publication: Publication, bundle: Bundle) -> str | None:

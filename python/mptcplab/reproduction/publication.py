@@ -8,12 +8,13 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
+from mptcplab.backends import SIMULATOR
 from mptcplab.catalogue import catalogue
 from mptcplab.reproduction.arms import Arm, Chosen
 from mptcplab.reproduction.claims import Claim, Paper, load
 from mptcplab.reproduction.observation import Observation, observe
 from mptcplab.reproduction.outcome import Compared, compare
-from mptcplab.reproduction.sides import SIMULATOR, Side, arm_of
+from mptcplab.reproduction.sides import Side, arm_of
 from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, claims_about, short, uses
 from mptcplab.results import Bundle, digest, done_beside
 
@@ -81,11 +82,9 @@ class Publication:
         of_key = {cell.key: cell for cell in cells.values()}
         study = Study(self.paper, self.claims, [side.arm], of_key, [], quick=True, rankings=[], ranked_in=[])
         seen = {cells[name].key: [self._observed(name, bundle)] for name, bundle in side.runs.items()}
-        return [
-            Statement(claim, [one for one in compared if _concerns(one, short(self.name))])
-            for claim in self.claims
-            for compared in [compare(study, seen, claim, side.arm, AS_DESCRIBED)]
-        ]
+        every = {claim.id: compare(study, seen, claim, side.arm, AS_DESCRIBED) for claim in self.claims}
+        here = short(self.name)
+        return [Statement(claim, [one for one in every[claim.id] if _concerns(one, here)]) for claim in self.claims]
 
     def _cell(self, name: str, side: Side) -> Cell:
         run = side.runs.get(name)

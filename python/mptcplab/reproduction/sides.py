@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mptcplab.backends import ON_KERNEL
+from mptcplab.backends import ON_KERNEL, SIMULATOR
 from mptcplab.errors import MptcplabError
 from mptcplab.reproduction.arms import Arm, chosen
 from mptcplab.results import Bundle
 from mptcplab.runner import Job, plan_chosen, plan_like
 
 Json = dict[str, Any]
-SIMULATOR = "sim"
 
 
 @dataclass(frozen=True)
