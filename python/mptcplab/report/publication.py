@@ -12,6 +12,7 @@ from mptcplab.report.beside import IN_SIMULATOR, second_choices
 from mptcplab.report.comparison import changes_of
 from mptcplab.report.quantities import quantity
 from mptcplab.report.reproduction import ARMS
+from mptcplab.report.verdict import place
 from mptcplab.reproduction import Claim, Compared, Comparison, Publication, Side, Statement, patterns, what
 from mptcplab.results import Bundle
 
@@ -140,7 +141,7 @@ def _why_not_compared(publication: Publication, bundle: Bundle) -> str | None:
 
 def _others(side: Side, bundle: Bundle) -> str | None:
     seed = [] if bundle.record["seed"] == 1 else ["--seed", str(bundle.record["seed"])]
-    command = ["mptcplab", "run", *side.why_not, "--on", bundle.record["backend"], *seed]
+    command = ["mptcplab", "run", *side.why_not, "--on", place(bundle.record), *seed]
     return shlex.join(command) if side.why_not else None
 
 
@@ -148,5 +149,5 @@ def _command(publication: Publication, bundle: Bundle) -> str:
     known = {claim.figure for claim in publication.claims}
     figure = publication.name.split("/")[1]
     only = figure if figure in known else publication.claims[0].figure
-    backends = dict.fromkeys(["sim", bundle.record["backend"]])
+    backends = dict.fromkeys(["sim", place(bundle.record)])
     return f"mptcplab reproduce {publication.paper.id} --only {only} --on {','.join(backends)}"

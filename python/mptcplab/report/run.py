@@ -19,7 +19,7 @@ from mptcplab.report.machine import machine_rows
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.publication import Published
 from mptcplab.report.quantities import MISSING, head, quantity
-from mptcplab.report.verdict import BACKENDS, fell_back, sentences, substituted, user_code
+from mptcplab.report.verdict import fell_back, place, sentences, substituted, user_code
 from mptcplab.results import METRICS, Bundle, Evaluation, RunData
 from mptcplab.results.bundle import EXPERIMENT
 from mptcplab.results.entities import Json
@@ -96,9 +96,7 @@ def page_of(
 
 def _command(record: Json, directory: Path) -> str:
     """What runs exactly this again, into another directory."""
-    # Where a program of a user's own lies, only the user knows.
-    place = record["backend"] if record["backend"] in BACKENDS else "PROGRAM"
-    again = ["mptcplab", "run", str(directory / EXPERIMENT), "--on", place, "--seed", str(record["seed"])]
+    again = ["mptcplab", "run", str(directory / EXPERIMENT), "--on", place(record), "--seed", str(record["seed"])]
     return shlex.join([*again, "--out", "reproduced"])
 
 
