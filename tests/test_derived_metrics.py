@@ -194,3 +194,10 @@ def test_a_sample_that_is_no_number_gives_no_value() -> None:
     broken = samples_table([*counters(), ("interfaces.client.wwan0", "up", t, np.array([1.0, np.nan]))])
     run = RunData(resolved(), result(resolved()), Samples(broken), Units(units_table()))
     assert Evaluation(run).value("interfaces.client.wwan0", "up") == Absent("it is not a finite number")
+
+
+def test_units_are_late_against_the_start_up_delay_of_the_player() -> None:
+    lateness = metrics.lateness([0.5, 1.0, 4.0, 4.0], 1.0)
+    assert lateness.tolist() == [0.5, 0.0, 2.0, 1.0]
+    assert [metrics.late_ratio(lateness, startup_s) for startup_s in (0.0, 1.0, 2.0)] == [0.75, 0.25, 0.0]
+    assert metrics.late_ratio([], 1.0) is None

@@ -252,7 +252,7 @@ class QueueLimit(Quantity):
         self.bytes: Size | None = None
         self.products: Fraction | None = None
         text = str(found).strip()
-        if match := re.fullmatch(r"([0-9]{1,12})\s*p", text):
+        if match := re.fullmatch(rf"([0-9]{{1,{_LONGEST_TEXT}}})\s*p", text):
             self.packets = int(match[1])
         elif match := re.fullmatch(rf"({_NUMBER})\s*bdp", text):
             self.products = Fraction(match[1])

@@ -166,7 +166,7 @@ def _rows(name: str, repetitions: Sequence[Bundle]) -> list[tuple[str, ...]]:
         for index, flow in enumerate(flows[:MOST_FLOWS])
     ]
     hidden = len(flows) - len(rows)
-    return [*rows, ("", f"and {hidden} more", "", "", "", "", "")] if hidden else rows
+    return [*rows, ("", f"and {hidden} more: --json has all", "", "", "", "", "")] if hidden else rows
 
 
 def _value(repetitions: Sequence[Bundle], flow: str, metric: str, unit: str) -> str:

@@ -19,7 +19,8 @@ class FatTree(LinkSettings):
     k: Annotated[int, Field(ge=2, le=32, multiple_of=2)]
     """Ports per router; k^3/4 hosts."""
     homes: Literal[1, 2] = 1
-    """2: a host's eth1 is at the next edge router of its pod, which then has twice as many hosts."""
+    """2: a host's eth1 is at the next edge router of its pod. As many hosts; each edge router has twice the links to
+    them."""
     next_hop: NextHop | None = None
     """How its routers choose one of several equal next hops; without it packets follow the path of their flow."""
     hash: HeaderHash | None = None

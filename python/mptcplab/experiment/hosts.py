@@ -13,6 +13,10 @@ NextHop = Literal["ecmp", "random", "by_port"]
 HeaderHash = Literal["l3", "l4"]
 
 
+#: The least that Linux gives a TCP socket: the first number of net.ipv4.tcp_rmem and tcp_wmem, one page.
+LEAST_BUFFER = Size("4KiB")
+
+
 class Behaviour(Shorthand):
     """How the stack meets failures: a preset, and each of its parameters where it differs."""
 
@@ -84,9 +88,10 @@ class Host(Model):
     """When MPTCP breaks in mid-stream on the only subflow: TCP where the RFC allows it, or a reset rather than a byte
     that was not sent."""
     rcvbuf: Size = Size("6MiB")
-    """Receive buffer, up to which autotuning goes. It is memory: of 6 MiB Linux offers a window of 3.9 MB."""
+    """Receive buffer, up to which autotuning goes, at least 4 KiB. It is memory: of 6 MiB Linux offers a window of
+    3.9 MB."""
     sndbuf: Size = Size("4MiB")
-    """Send buffer, up to which autotuning goes."""
+    """Send buffer, up to which autotuning goes, at least 4 KiB."""
     initial_window: Annotated[int, Field(ge=1, le=1000)] = 10
     """Initial congestion window, in segments."""
     first_hop: Literal["network", "host"] = "network"
@@ -95,6 +100,13 @@ class Host(Model):
     """How it meets failures: one, or a list in order of preference. A substitution is recorded."""
     interfaces: dict[Name, Interface] = {}
     """Addresses and initial states of interfaces; they are declared by the links that name them."""
+
+    @model_validator(mode="after")
+    def _buffers_hold_a_segment(self) -> Host:
+        for name in ("rcvbuf", "sndbuf"):
+            if getattr(self, name) < LEAST_BUFFER:
+                raise described(f"{getattr(self, name)} is too small", f"at least {LEAST_BUFFER}", field=name)
+        return self
 
 
 class NetworkNode(Model):

@@ -6,6 +6,8 @@ Times are in seconds unless a name says otherwise; rates are in bit/s.
 
 from mptcplab.metrics.delay import (
     interarrival_variance,
+    late_ratio,
+    lateness,
     packet_delay_variation,
     percentile,
     rfc3550_jitter,
@@ -36,6 +38,8 @@ __all__ = [
     "goodput",
     "interarrival_variance",
     "jain_index",
+    "late_ratio",
+    "lateness",
     "load_balance",
     "longest_silence",
     "mean_rate",

@@ -29,6 +29,18 @@ def packet_delay_variation(delays_s: Numbers, percent: float = 99.0) -> float | 
     return percentile(delays - delays.min(), percent)
 
 
+def lateness(arrivals_s: Numbers, unit_s: float) -> Floats:
+    """Seconds by which each unit, of ``unit_s`` playing time and in order, misses a player without start-up delay."""
+    return np.asarray(arrivals_s, dtype=np.float64) - np.arange(len(arrivals_s)) * unit_s
+
+
+def late_ratio(lateness_s: Numbers, startup_s: float) -> float | None:
+    """Share of units that come after they are to be played, ``startup_s`` after the stream; None without units."""
+    if len(lateness_s) == 0:
+        return None
+    return float(np.mean(np.asarray(lateness_s, dtype=np.float64) > startup_s))
+
+
 def rfc3550_jitter(delays_s: Numbers) -> float | None:
     """Smoothed jitter in seconds (RFC 3550 section 6.4.1) at the end; delays in order of arrival; None below two."""
     return _smoothed(np.diff(np.asarray(delays_s, dtype=np.float64)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from mptcplab.results.tables import NANOS_PER_SECOND, UnitTimes
 
 NO_CONNECTION = "datagrams have no connection"
 NO_VIDEO = "the flow is no video"
+NO_STREAM = "the flow is no streaming"
+#: Units of a stream that are judged one by one: 80 MB of times.
+MOST_PLAYED_UNITS = 10_000_000
 PROGRAMS = ("iperf3", "command")
 NO_UNITS = "no data unit was delivered"
 TOO_FEW_UNITS = "fewer than two data units were delivered"
@@ -149,6 +153,8 @@ def fct_normalised(flow: FlowView) -> Value:
     ceiling = ceiling_bps(flow)
     if isinstance(ceiling, Absent):
         return ceiling
+    if not ceiling:
+        return Absent("the links round down to no bit of payload a second")
     rtt_s = min(path["rtt_ns"] for path in flow.described["paths"]) / 1e9
     return _quotient(fct_s(flow), 8 * (flow.described["app"].get("bytes") or 0) / ceiling + rtt_s)
 
@@ -257,6 +263,61 @@ def video_switches(flow: FlowView) -> Value:
     return video if isinstance(video, Absent) else float(np.count_nonzero(np.diff(video.bytes)))
 
 
+def stream_late_ratio(flow: FlowView, startup_s: float) -> Value:
+    """Share of a stream's units that come too late for a player that starts ``startup_s`` after the flow."""
+    lateness = _lateness_s(flow)
+    if isinstance(lateness, Absent):
+        return lateness
+    duration_s = flow.run.end_s - flow.run.start_s(flow.id)
+    due = lateness[np.arange(len(lateness)) * _unit_s(flow) + startup_s <= duration_s]
+    return _or_absent(metrics.late_ratio(due, startup_s), "the run ended before the player would have started")
+
+
+def stream_startup_s(flow: FlowView) -> Value:
+    """Start-up delay with which at most one unit in 10,000 comes too late."""
+    lateness = _lateness_s(flow)
+    if isinstance(lateness, Absent):
+        return lateness
+    needed = metrics.percentile(lateness, 99.99)
+    return Absent(NO_UNITS) if needed is None else max(0.0, needed)
+
+
+def stream_throughput_ratio(flow: FlowView) -> Value:
+    """What the transport carried over the bit rate."""
+    if flow.described["app"]["kind"] != "streaming":
+        return Absent(NO_STREAM)
+    return _quotient(goodput_bps(flow), flow.described["app"]["bitrate_bps"])
+
+
+def stream_ceiling_ratio(flow: FlowView) -> Value:
+    """What the flow's paths could carry at most over the bit rate."""
+    if flow.described["app"]["kind"] != "streaming":
+        return Absent(NO_STREAM)
+    return _quotient(ceiling_bps(flow), flow.described["app"]["bitrate_bps"])
+
+
+def _lateness_s(flow: FlowView) -> Floats | Absent:
+    """Of each unit that is to be played before the run ends; one that never arrives counts as arriving at the end."""
+    if flow.described["app"]["kind"] != "streaming":
+        return Absent(NO_STREAM)
+    units, start_s = flow.units, flow.run.start_s(flow.id)
+    if not len(units):
+        return Absent(NO_UNITS)
+    duration_s = flow.run.end_s - start_s
+    played_count = int(duration_s / _unit_s(flow)) + 1
+    if played_count > MOST_PLAYED_UNITS:
+        return Absent(f"more than {MOST_PLAYED_UNITS} units were to be played")
+    arrivals_s = np.full(played_count, duration_s)
+    played = units.unit < len(arrivals_s)
+    arrivals_s[units.unit[played]] = units.delivered_s[played] - start_s
+    return metrics.lateness(arrivals_s, _unit_s(flow))
+
+
+def _unit_s(flow: FlowView) -> float:
+    """Playing time of a unit of a stream."""
+    return 8 * float(flow.units.bytes.max()) / float(flow.described["app"]["bitrate_bps"])
+
+
 def _segments(flow: FlowView) -> UnitTimes | Absent:
     if flow.described["app"]["kind"] != "video":
         return Absent(NO_VIDEO)
@@ -312,5 +373,12 @@ FLOW_METRICS: dict[str, Callable[[FlowView], Value]] = {
     "fair_share_ratio": fair_share_ratio,
     "video_bitrate_bps": video_bitrate_bps,
     "video_switches": video_switches,
+    "stream_late_1s": partial(stream_late_ratio, startup_s=1.0),
+    "stream_late_2s": partial(stream_late_ratio, startup_s=2.0),
+    "stream_late_5s": partial(stream_late_ratio, startup_s=5.0),
+    "stream_late_10s": partial(stream_late_ratio, startup_s=10.0),
+    "stream_startup_s": stream_startup_s,
+    "stream_throughput_ratio": stream_throughput_ratio,
+    "stream_ceiling_ratio": stream_ceiling_ratio,
 }
 """Functions of the derived metrics of one flow; groups combine them as the metric table says."""
