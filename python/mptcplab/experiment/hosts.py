@@ -84,7 +84,7 @@ class Host(Model):
     """When MPTCP breaks in mid-stream on the only subflow: TCP where the RFC allows it, or a reset rather than a byte
     that was not sent."""
     rcvbuf: Size = Size("6MiB")
-    """Receive buffer, up to which autotuning goes."""
+    """Receive buffer, up to which autotuning goes. It is memory: of 6 MiB Linux offers a window of 3.9 MB."""
     sndbuf: Size = Size("4MiB")
     """Send buffer, up to which autotuning goes."""
     initial_window: Annotated[int, Field(ge=1, le=1000)] = 10

@@ -249,7 +249,7 @@ impl Connection {
         path.via = (!request.via.is_empty()).then(|| Box::new(request.via.clone()));
     }
 
-    /// Answers a SYN with MP_JOIN whose token is ours.
+    /// Answers a SYN with MP_JOIN whose token is ours. `local_id` is for a path manager that gives the address no ID.
     ///
     /// # Errors
     /// It is refused; a reset with this reason has to answer.
@@ -279,9 +279,12 @@ impl Connection {
         if !self.config.allows_joins_to_initial && four.local == self.initial.local {
             return Err(ResetReason::PROHIBITED);
         }
-        // The address of the initial subflow has ID 0 (RFC 8684, section 3.2).
-        let is_initial = four.local.ip() == self.initial.local.ip();
-        let local_id = if is_initial { 0 } else { local_id };
+        let local = four.local.ip();
+        let local_id = match local == self.initial.local.ip() {
+            // The address of the initial subflow has ID 0 (RFC 8684, section 3.2).
+            true => 0,
+            false => self.path_manager.local_id(local).unwrap_or(local_id),
+        };
         let iss = SeqNr(rng.next_u32());
         let subflow = Subflow::accept(now, Arc::clone(&self.config.subflow), syn, iss);
         let join = Join::Accepting {

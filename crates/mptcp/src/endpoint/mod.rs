@@ -320,10 +320,10 @@ impl Endpoint {
 
     /// A token that nobody has is answered without keeping anything (RFC 8684, section 3.2).
     fn handle_join(&mut self, now: Nanos, four: FourTuple, syn: &Segment, token: Token) {
-        let local_id = self.address_id(four.local.ip());
         let id = self.by_token.get(&token).copied();
         let mut refused = Some(ResetReason::MPTCP_ERROR);
         if let Some(id) = id {
+            let local_id = self.address_id(four.local.ip());
             self.with(id, |connection, rng| {
                 refused = connection.accept_join(now, four, local_id, syn, rng).err();
             });

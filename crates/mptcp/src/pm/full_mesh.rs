@@ -330,6 +330,10 @@ impl FullMesh {
 }
 
 impl PathManager for FullMesh {
+    fn local_id(&mut self, local: IpAddr) -> Option<AddressId> {
+        self.ids.id(local)
+    }
+
     fn handle(&mut self, now: Nanos, event: &Event, commands: &mut Vec<Command>) {
         self.subflows.handle(event, commands);
         match *event {

@@ -331,21 +331,22 @@ impl KernelEndpoints {
         vec![self.route_to(remote)]
     }
 
-    /// The source address that routing picks, with its ID. One without endpoint gets the next free one, as an implicit endpoint.
+    /// The source address that routing picks, with its ID.
     fn route_to(&mut self, remote: IpAddr) -> (IpAddr, AddressId) {
         let routed = self.pairs.iter().find(|pair| pair.remote == remote);
         let address = routed.map_or(self.initial.local.ip(), |pair| pair.local);
-        if address == self.initial.local.ip() {
-            return (address, 0);
+        (address, self.id_of(address))
+    }
+
+    /// An address without endpoint gets the next free ID, as an implicit endpoint.
+    fn id_of(&mut self, local: IpAddr) -> AddressId {
+        if local == self.initial.local.ip() {
+            return 0;
         }
-        let known = self
-            .locals
-            .iter()
-            .find(|one| one.endpoint.address == address);
-        let id = known
-            .map(|one| one.id)
-            .unwrap_or_else(|| self.add_implicit(address));
-        (address, id)
+        let mut locals = self.locals.iter();
+        let known = locals.find(|one| one.endpoint.address == local);
+        let id = known.map(|one| one.id);
+        id.unwrap_or_else(|| self.add_implicit(local))
     }
 
     fn add_implicit(&mut self, address: IpAddr) -> AddressId {
@@ -396,6 +397,10 @@ fn endpoints_of(connection: &Connection) -> Vec<Endpoint> {
 }
 
 impl PathManager for KernelEndpoints {
+    fn local_id(&mut self, local: IpAddr) -> Option<AddressId> {
+        Some(self.id_of(local))
+    }
+
     fn handle(&mut self, _now: Nanos, event: &Event, commands: &mut Vec<Command>) {
         self.subflows.handle(event, commands);
         match *event {

@@ -2,7 +2,7 @@
 //!
 //! A policy is told what happens to one connection and answers with commands, both in the words of the Linux kernel's
 //! netlink family `mptcp_pm`. It reads no clock and touches no socket, so the same policy drives the protocol engine and,
-//! through netlink, the kernel. Whoever drives it keeps four promises:
+//! through netlink, the kernel. Whoever drives it keeps five promises:
 //!
 //! 1. It makes the policy when the connection is created, and hands it every event of that connection in order, the last
 //!    being the drop of the policy when the connection closes.
@@ -10,7 +10,9 @@
 //!    [`Event::OpenFailed`]; one that was tried, by [`Event::SubflowEstablished`] or [`Event::SubflowClosed`].
 //! 3. It merges the changes of local addresses with [`AddressChanges`], one for all connections of a host, so that
 //!    [`Event::AddressUp`] and [`Event::AddressDown`] come after the delay that the host's behaviour says.
-//! 4. It calls [`PathManager::handle_timeout`] at or after the instant that [`PathManager::poll_timeout`] names, which may
+//! 4. When the peer joins a local address, it asks for the ID of that ([`PathManager::local_id`]), if it is who gives IDs: the
+//!    kernel does so itself, and says which in [`Event::SubflowEstablished`].
+//! 5. It calls [`PathManager::handle_timeout`] at or after the instant that [`PathManager::poll_timeout`] names, which may
 //!    change with every call.
 //!
 //! When the peer removes an address, the stack itself closes the subflows to it that are dead (RFC 8684, section 3.4.2).
@@ -213,6 +215,12 @@ pub enum Command {
 pub trait PathManager: Debug + Send {
     /// Takes an event and appends what is to be done to `commands`.
     fn handle(&mut self, now: Nanos, event: &Event, commands: &mut Vec<Command>);
+
+    /// The ID of a local address that the peer joins, the one it has in commands; none from a policy that numbers no addresses.
+    /// Then the stack gives one.
+    fn local_id(&mut self, _local: IpAddr) -> Option<AddressId> {
+        None
+    }
 
     /// When [`PathManager::handle_timeout`] is to be called next, if ever.
     fn poll_timeout(&self) -> Option<Nanos> {

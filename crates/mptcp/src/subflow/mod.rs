@@ -57,6 +57,7 @@ mod windows;
 pub use config::{Config, InitialWindow, Keepalive, RtoConfig, RtoEstimator, SynRetries};
 pub use control::Control;
 pub use options::{NoOptions, Options, Outgoing, SegmentKind};
+pub use send_memory::segment_memory_bytes;
 
 use ack_policy::{AckPolicy, Due};
 use cwnd_usage::CwndUsage;

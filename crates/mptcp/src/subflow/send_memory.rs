@@ -45,8 +45,14 @@ impl SendMemory {
 /// Memory for a congestion window of so many full-sized segments: 2304 bytes for each on an Ethernet, twice. Payload takes up
 /// little more of it than its length, so the data of three windows fit.
 fn granted_bytes(cwnd_packets: f64, mss_bytes: u32) -> u32 {
-    let per_segment = (mss_bytes + HEADROOM_BYTES).next_power_of_two() + RECORD_BYTES;
-    (WINDOWS * cwnd_packets.max(LEAST_SEGMENTS) * f64::from(per_segment)) as u32
+    let per_segment = f64::from(segment_memory_bytes(mss_bytes));
+    (WINDOWS * cwnd_packets.max(LEAST_SEGMENTS) * per_segment) as u32
+}
+
+/// The memory that Linux counts for a segment with so much payload (`SKB_TRUESIZE`), in bytes; most drivers' buffers for what arrives
+/// come to the same.
+pub fn segment_memory_bytes(payload_bytes: u32) -> u32 {
+    (payload_bytes + HEADROOM_BYTES).next_power_of_two() + RECORD_BYTES
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! Addresses that are announced and removed (RFC 8684, section 3.4).
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
 use mptcp::time::MILLISECOND;
-use mptcp::wire::{MptcpOption, Packet};
+use mptcp::wire::{AddressId, Join, MptcpOption, Packet};
 
 use crate::world::middleboxes::{lose, rewrite};
 use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
@@ -140,4 +144,43 @@ fn a_priority_that_changes_before_the_first_data_waits_for_its_place() {
     let said = |packet: &Packet| packet.segment.options.mptcp.iter().any(says_priority);
     // For the change, and for the start of a backup subflow.
     assert_eq!(pair.sent_packets(CLIENT, said), 2);
+}
+
+/// The addresses and IDs that the server tells: in announcements, and in its answers to joins.
+fn told_ids(packet: &Packet) -> impl Iterator<Item = (IpAddr, AddressId)> {
+    packet
+        .segment
+        .options
+        .mptcp
+        .iter()
+        .filter_map(|option| match option {
+            MptcpOption::AddAddress(announced) => Some((announced.address, announced.id)),
+            MptcpOption::Join(Join::SynAck { address_id, .. }) => {
+                Some((packet.source, *address_id))
+            }
+            _ => None,
+        })
+}
+
+#[test]
+fn an_address_has_one_id_wherever_it_is_told() {
+    for path_manager in ["kernel_endpoints", "full_mesh"] {
+        let stack = Stack {
+            path_manager,
+            ..Stack::default()
+        };
+        let mut pair = Pair::new(1, vec![PathModel::new(10, 10); 4], &stack);
+        pair.transfer(1_000_000, 0);
+        pair.run_for(seconds(1));
+        let told = RefCell::new(BTreeSet::new());
+        pair.sent_packets(SERVER, |packet| {
+            told.borrow_mut().extend(told_ids(packet));
+            false
+        });
+        let told = told.into_inner();
+        let ids: BTreeSet<_> = told.iter().map(|(_, id)| id).collect();
+        let addresses: BTreeSet<_> = told.iter().map(|(address, _)| address).collect();
+        let counts = [told.len(), ids.len(), addresses.len()];
+        assert_eq!(counts, [3; 3], "{path_manager}: {told:?}");
+    }
 }

@@ -23,6 +23,9 @@ const IPV6_AND_TCP_BYTES: u32 = 40 + 20;
 /// With what Linux's buffers begin (`tcp_wmem`; half of `tcp_rmem`, which is what it offers).
 const FIRST_SEND_BUFFER_BYTES: u64 = 16 << 10;
 const FIRST_RECEIVE_BUFFER_BYTES: u64 = 64 << 10;
+/// What timestamps and, with Multipath TCP, a mapping with a DATA_ACK take of each segment.
+const TIMESTAMPS_BYTES: u32 = 12;
+const DSS_BYTES: u32 = 20;
 /// The largest shift count (RFC 7323, section 2.3).
 const MAX_WINDOW_SCALE: u8 = 14;
 
@@ -45,9 +48,13 @@ pub fn profile(
 
 fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host) -> Config {
     let behaviour = behaviour(host.behaviour());
+    let is_multipath = flow.transport == Transport::Mptcp && host.mptcp;
+    let mss_bytes = mss_bytes(lookup, flow);
+    let options_bytes = TIMESTAMPS_BYTES + if is_multipath { DSS_BYTES } else { 0 };
+    let offered_bytes = offered_bytes(host, u32::from(mss_bytes) - options_bytes);
     Config {
         subflow: subflow::Config {
-            mss_bytes: mss_bytes(lookup, flow),
+            mss_bytes,
             initial_window: InitialWindow::Segments(host.initial_window_segments),
             send_buffer_bytes: u32::try_from(host.sndbuf_bytes).unwrap_or(u32::MAX),
             window_scale: Some(window_scale(host.rcvbuf_bytes)),
@@ -58,14 +65,14 @@ fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host) -> Config {
             ..subflow::Config::default()
         }
         .into(),
-        is_multipath: flow.transport == Transport::Mptcp && host.mptcp,
+        is_multipath,
         uses_checksums: host.checksum,
         fallback: match host.fallback {
             resolved::Fallback::Rfc => Fallback::Rfc,
             resolved::Fallback::Strict => Fallback::Strict,
         },
         send_buffer: grown_from(FIRST_SEND_BUFFER_BYTES, host.sndbuf_bytes),
-        receive_buffer: grown_from(FIRST_RECEIVE_BUFFER_BYTES, host.rcvbuf_bytes),
+        receive_buffer: grown_from(FIRST_RECEIVE_BUFFER_BYTES, offered_bytes),
         // The first SYN, and its retransmissions with the option.
         max_capable_syns: host.syn_retries + 1,
         start: match flow.handshake {
@@ -75,6 +82,18 @@ fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host) -> Config {
         behaviour,
         ..Config::default()
     }
+}
+
+/// The window that Linux offers of a receive buffer, in bytes: of its memory half in the out-of-tree kernel (`tcp_adv_win_scale`),
+/// and on mainline the part that payload takes up in full-sized segments (`scaling_ratio`, in 256ths).
+fn offered_bytes(host: &Host, payload_bytes: u32) -> u64 {
+    let in_256ths = match host.behaviour().name {
+        resolved::BehaviourName::Oot => 128,
+        resolved::BehaviourName::Mainline => {
+            256 * payload_bytes / subflow::segment_memory_bytes(payload_bytes)
+        }
+    };
+    host.rcvbuf_bytes / 256 * u64::from(in_256ths)
 }
 
 /// A buffer that grows as it is needed.
