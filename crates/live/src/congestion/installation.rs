@@ -138,7 +138,9 @@ fn unpin(name: &str) -> Result<bool, LiveError> {
     match fs::remove_file(&pin) {
         Ok(()) => wait_until_gone(name).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(LiveError::while_(format!("removing {}", pin.display()))(error)),
+        Err(error) => Err(LiveError::while_(format!("removing {}", pin.display()))(
+            error,
+        )),
     }
 }
 

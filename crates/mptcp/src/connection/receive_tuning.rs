@@ -147,15 +147,19 @@ mod tests {
             initial_bytes: 10_000,
             max_bytes: 50_000,
         });
-        let raised: Vec<_> = [100, 128, 1400, 1400]
-            .map(|payload_bytes| {
-                threshold.raise(payload_bytes, 1460, 15_000);
-                threshold.bytes
-            })
-            .to_vec();
-        assert_eq!(raised, [10_000, 12_920, 15_000, 15_000]);
+        let raised = [100, 128, 1400, 1400].map(|payload_bytes| {
+            let is_raised = threshold.raise(payload_bytes, 1460, 15_000);
+            (is_raised, threshold.bytes)
+        });
+        let expected = [
+            (false, 10_000),
+            (true, 12_920),
+            (true, 15_000),
+            (false, 15_000),
+        ];
+        assert_eq!(raised, expected);
         let mut whole = Threshold::new(Buffer::Fixed(15_000));
-        whole.raise(1400, 1460, 15_000);
+        assert!(!whole.raise(1400, 1460, 15_000));
         assert_eq!(whole.bytes, 15_000);
     }
 
