@@ -40,6 +40,7 @@ endif
 # Cargo is always asked for the whole workspace: with the features of one package alone all would be compiled once more.
 check: build  ## format, lints and the fast tests
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check $(PYTHON_FILES)
 	$(BIN)/ruff format --check $(PYTHON_FILES)
@@ -51,6 +52,7 @@ test: check vectors kernel-test  ## everything but the soak: what CI runs
 	PROPTEST_CASES=10000 cargo test --quiet --workspace --test connection random_worlds
 	PROPTEST_CASES=10000 cargo test --quiet --workspace --test sim random_faults
 	cargo run --quiet --example metered
+	cargo run --quiet --manifest-path fuzz/Cargo.toml --target-dir target -- --seconds 4
 	$(BIN)/pytest -n logical -m 'slow and not kernel and not soak'
 
 vectors: build  ## the test vectors, those of the file MPTCPLAB_VECTORS or of tests/vectors.json

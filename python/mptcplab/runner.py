@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mptcplab.backends import backend, feature_of
-from mptcplab.backends.preferences import Choice, Offer, first_choices
+from mptcplab.backends.preferences import Choice, Offer, as_recorded, first_choices
 from mptcplab.errors import RunFailed, Unsupported, first_few
 from mptcplab.results import Bundle, BundleWriter, digest, done_bundles, evaluated, read_data
 from mptcplab.results import check as check_expectations
@@ -162,6 +162,19 @@ def plan_chosen(
         for number in seeds
         for (experiment, choice), found in zip(work, done, strict=True)
     ]
+
+
+def plan_like(bundle: Bundle, backend_name: str, *, out: Path) -> Job:
+    """The job that does on another back-end what a run did: its description, seed, and choices from the lists.
+
+    Raises Unsupported for what that back-end does not have.
+    """
+    choice = as_recorded(bundle.resolved, bundle.record["substitutions"])
+    missing = backend(backend_name).check(choice.experiment)
+    _refuse(backend_name, {bundle.record["experiment"]: missing})
+    work, seed = [(bundle.resolved, choice)], bundle.record["seed"]
+    (job,) = plan_chosen(work, backend_name, seed=seed, repeat=1, out=out)
+    return job
 
 
 def execute(jobs: Sequence[Job], observer: Observer, *, workers: int | None = None) -> list[Bundle]:

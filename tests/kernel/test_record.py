@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from command_line import mptcplab
 from measured import TWO_LINKS, measured
+from mptcplab.results import Bundle
+from mptcplab.runner import plan_like
 
 pytestmark = pytest.mark.kernel
 
@@ -128,3 +130,6 @@ def test_what_was_not_the_first_choice_is_recorded_and_told(tmp_path: Path) -> N
         assert f'"used": "{used}' in text
         assert asked in ended.out
     assert ended.out.count("substituted") == 3
+    twin = plan_like(Bundle.open(record.parent), "sim", out=tmp_path / "twin").choice.experiment
+    assert [(flow["cc"], flow["scheduler"]) for flow in twin["flows"]] == [(["reno"], ["kernel_default"])]
+    assert [host["behaviour"][0]["path_manager_delay_ns"] for host in twin["hosts"]] == [500_000_000, 0]

@@ -82,7 +82,7 @@ const FIXED: &[Capability] = &[
     Capability::has("first_hop network"),
     Capability::lacks(
         "first_hop host",
-        "an emulated link gives the sender's stack no back-pressure: use the simulator",
+        "an emulated link gives the sender's stack no back-pressure: no back-end has it yet",
     ),
     Capability::lacks(
         "own class",

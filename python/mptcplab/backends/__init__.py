@@ -26,6 +26,7 @@ BACKENDS: dict[str, str] = {
     "kernel": "mptcplab.backends.kernel",
 }
 ON_KERNEL = "kernel"
+SIMULATOR = "sim"
 
 #: The feature under which a back-end tells whether this user may do what its runs need.
 PRIVILEGES = "privileges"

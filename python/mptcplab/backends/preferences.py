@@ -117,6 +117,16 @@ def first_choices(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Cho
     return Choice(_reduced(experiment, chosen), substitutions, missing)
 
 
+def as_recorded(experiment: Mapping[str, Any], substitutions: Sequence[Json]) -> Choice:
+    """What a run ran as, by the substitutions in its record: from each list what was used, else its first choice."""
+    used = {one["where"]: one["used"] for one in substitutions}
+    chosen: dict[str, Any] = {}
+    for listed in _lists(experiment, ()):
+        names = [_name(listed.kind, choice) for choice in listed.choices]
+        chosen[listed.where] = listed.choices[names.index(used.get(listed.where, names[0]))]
+    return Choice(_reduced(experiment, chosen), list(substitutions))
+
+
 def _lists(experiment: Mapping[str, Any], offers: Sequence[Offer]) -> Iterator[_List]:
     """The lists that matter. Where the transport itself is not there, ``check`` refuses it, and nothing is chosen."""
     multipath: set[str] = set()

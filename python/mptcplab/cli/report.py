@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from mptcplab.report import Beside
+    from mptcplab.reproduction import Publication, Side
+    from mptcplab.results import Bundle
+    from mptcplab.results.entities import Json
 
 EXAMPLE = "Example: mptcplab report results/failing-link --export figures"
 
@@ -15,29 +22,87 @@ def command(
     bundle: Annotated[Path, typer.Argument(help="A bundle, or a directory that holds just one.")],
     out: Annotated[Path | None, typer.Option(help="The page; default report.html in the bundle's directory.")] = None,
     export: Annotated[Path | None, typer.Option(help="Also write every figure as PNG, SVG and CSV here.")] = None,
+    simulate: Annotated[
+        bool | None,
+        typer.Option(
+            "--simulate/--no-simulate",
+            help="Simulate the same and lay it beside; default only if a paper published something about it.",
+        ),
+    ] = None,
 ) -> None:
     """Write the report of a run: one HTML page, and one for each host of which it made captures.
 
-    Each is complete in itself. Several runs side by side: mptcplab compare.
+    Each is complete in itself. Of an experiment of a paper it has what was published, and the simulator beside a run
+    in real time. Several runs side by side: mptcplab compare.
     """
     from mptcplab.cli.bundles import one_bundle
 
     found = one_bundle(bundle)
+    run = found.load()
 
-    from mptcplab.cli.output import print_line, write_text
+    from mptcplab.backends import SIMULATOR
+    from mptcplab.cli.output import print_line, print_remark, write_text
     from mptcplab.plots import drawings_of
     from mptcplab.plots import export as export_figures
-    from mptcplab.report import captured_hosts, host_page, run_page
+    from mptcplab.report import Published, captured_hosts, host_page, run_page
+    from mptcplab.reproduction import Publication
 
     page = out or found.path / "report.html"
+    publication = Publication.about(found.record["experiment"])
     with tempfile.TemporaryDirectory(prefix="mptcplab-") as scratch:
+        sides = _sides(found, publication, simulate, Path(scratch))
+        published = Published.of(publication, found, sides) if publication else None
+        beside = _beside(found, sides)
         captured = captured_hosts(found.record, found.path, Path(scratch))
         for host in captured:
-            beside = page.with_name(host.page)
-            write_text(beside, host_page(host))
-            print_line(f"wrote {beside}")
-    write_text(page, run_page(found, captured))
+            page_of_host = page.with_name(host.page)
+            write_text(page_of_host, host_page(host))
+            print_line(f"wrote {page_of_host}")
+        write_text(page, run_page(found, captured, published=published, beside=beside))
     print_line(f"wrote {page}")
     if export is not None:
-        figures = export_figures(drawings_of(found.load()), export)
+        figures = export_figures([*drawings_of(run), *(beside.drawings if beside else ())], export)
         print_line(f"wrote {len(figures)} figures into {export}")
+    for line in published.tally if published else ():
+        print_line(f"published values, {line}")
+    if beside is None and simulate is None and found.record["backend"] != SIMULATOR:
+        print_remark(f"beside the simulator: mptcplab report {shlex.quote(str(found.path))} --simulate")
+
+
+def _sides(bundle: Bundle, publication: Publication | None, simulate: bool | None, scratch: Path) -> list[Side]:
+    """A run, with those of its back-end that what is published asks for; and the same simulated, if that is wanted."""
+    from mptcplab.backends import SIMULATOR
+    from mptcplab.errors import UsageError
+    from mptcplab.reproduction import Side
+
+    is_simulated = bundle.record["backend"] == SIMULATOR
+    if simulate and is_simulated:
+        raise UsageError(f"{bundle.path}: is the simulator's own; --simulate is for runs of other back-ends")
+    compared = publication if publication is not None and publication.is_about(bundle) else None
+    ran = compared.beside(bundle) if compared else Side.of(bundle, {}, {})
+    wanted = compared is not None and not is_simulated if simulate is None else simulate
+    needed = {bundle.record["experiment"]: bundle.resolved} | (compared.needed if compared else {})
+    return [ran, _simulated(ran, needed, bundle.record["seed"], scratch)] if wanted else [ran]
+
+
+def _simulated(ran: Side, needed: dict[str, Json], seed: int, scratch: Path) -> Side:
+    """The twins of runs, simulated now."""
+    from mptcplab.cli.progress import progress
+    from mptcplab.reproduction import Twins
+    from mptcplab.runner import execute
+
+    twins = Twins.of(ran, needed, seed=seed, out=scratch)
+    jobs = list(twins.jobs.values())
+    with progress(jobs) as observer:
+        return twins.side(execute(jobs, observer))
+
+
+def _beside(bundle: Bundle, sides: list[Side]) -> Beside | None:
+    """The run beside its twin; None if nothing was simulated."""
+    from mptcplab.report import Beside
+
+    name = bundle.record["experiment"]
+    if len(sides) == 1:
+        return None
+    twin = sides[1].runs.get(name)
+    return Beside.of(bundle, twin) if twin else Beside.missing(sides[1].why_not[name])

@@ -28,6 +28,8 @@ class Bulk(Model):
     def _one_end(self) -> Bulk:
         if self.bytes is not None and self.duration is not None:
             raise described("has both bytes and duration", "one of them")
+        if self.bytes == 0:
+            raise described("has no bytes", "1 byte or more")
         return self
 
 

@@ -1,15 +1,19 @@
 """The report: one HTML page, complete in itself, for one run, several side by side, a sweep, or a paper."""
 
 from mptcplab.report.agreement import metrics_grid, shares_grid
+from mptcplab.report.beside import Beside
 from mptcplab.report.capture import capture_page
 from mptcplab.report.captured import captured_hosts, host_page
 from mptcplab.report.comparison import arms_of, comparison_page, in_order, outages_of, table_of
 from mptcplab.report.contest import contest_page
+from mptcplab.report.publication import Published
 from mptcplab.report.reproduction import judged, pictures_of, rankings, reproduction_page, sheets, tally
 from mptcplab.report.run import run_page
 from mptcplab.report.sweep import findings, medians_of, sweep_page
 
 __all__ = [
+    "Beside",
+    "Published",
     "arms_of",
     "capture_page",
     "captured_hosts",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from mptcplab.report.page import Grid
-from mptcplab.report.quantities import MISSING, quantity
+from mptcplab.report.quantities import MISSING, head, quantity
 from mptcplab.results import METRICS
 from mptcplab.results.entities import Json
+
+MOST_ROWS = 200
 
 
 def metrics_grid(agreement: Json) -> Grid:
@@ -41,6 +43,40 @@ def shares_grid(agreement: Json) -> Grid:
         ]
         rows.append([_flow(entry, several), entry["link"], entry["backend"], *shares, *points, _verdict(entry)])
     return Grid(heads, rows, frozenset(range(3, 8)))
+
+
+def metrics_side_by_side(agreement: Json, other: str) -> Grid:
+    """Metrics of single runs, of which no interval is known: the reference's, those of ``other``, their ratio."""
+    rows = [
+        [entry["flow"], head(entry["metric"]), *_values(entry, METRICS["flow", entry["metric"]].unit)]
+        for entry in agreement["metrics"]
+        if "link" not in entry
+    ]
+    return Grid(["flow", "", *_of_two(agreement, other)], rows[:MOST_ROWS], frozenset({2, 3, 4}))
+
+
+def links_side_by_side(agreement: Json, other: str) -> Grid:
+    """The same of each link: windows with their ratio, shares with their difference."""
+    rows = [
+        [entry["flow"], entry["link"], head(entry["metric"]), *_values(entry, METRICS["subflow", entry["metric"]].unit)]
+        for entry in agreement["metrics"]
+        if "link" in entry
+    ]
+    for entry in agreement["shares"]:
+        shares = [f"{100 * entry[key]:.1f} %" for key in ("reference_mean", "mean")]
+        rows.append([entry["flow"], entry["link"], "share", *shares, f"{100 * entry['difference']:+.1f} points"])
+    heads = ["flow", "link", "", *_of_two(agreement, other)]
+    # Numbered links in order of their numbers.
+    rows.sort(key=lambda row: (row[0], len(row[1]), row[1]))
+    return Grid(heads, rows[:MOST_ROWS], frozenset({3, 4, 5}))
+
+
+def _of_two(agreement: Json, other: str) -> list[str]:
+    return [agreement["reference"], other, f"{other} / {agreement['reference']}"]
+
+
+def _values(entry: Json, unit: str) -> list[str]:
+    return [*(quantity(entry[key], unit) for key in ("reference_mean", "mean")), f"{entry['ratio']:.2f}"]
 
 
 def _several(entries: list[Json]) -> bool:

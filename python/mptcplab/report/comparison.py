@@ -87,13 +87,13 @@ def in_order(bundles: Iterable[Bundle]) -> list[Bundle]:
 def _place(bundle: Bundle) -> tuple[list[tuple[str, int]], list[str], str, int]:
     pieces = re.findall(r"(\D*)(\d*)", bundle.record["experiment"])
     numbered = [(text, int(number or 0)) for text, number in pieces]
-    return numbered, _changes(bundle), bundle.record["backend"], bundle.record["seed"]
+    return numbered, changes_of(bundle), bundle.record["backend"], bundle.record["seed"]
 
 
 def _changes_of_variants(bundles: Sequence[Bundle]) -> dict[str, str]:
     """By digest what was changed on the command line, if not in all; the digest too where the files differ."""
     variants = {bundle.record["digest"]: bundle for bundle in bundles}
-    changes = {digest: _changes(bundle) for digest, bundle in variants.items()}
+    changes = {digest: changes_of(bundle) for digest, bundle in variants.items()}
     everywhere = set.intersection(*(set(changed) for changed in changes.values()))
     telling = {digest: [c for c in changed if c not in everywhere] for digest, changed in changes.items()}
     names = {digest: ", ".join(_shortened(changed, telling.values())) for digest, changed in telling.items()}
@@ -143,7 +143,7 @@ def _same(bundle: Bundle) -> tuple[str, str, str]:
     return bundle.record["experiment"], bundle.record["backend"], bundle.record["digest"]
 
 
-def _changes(bundle: Bundle) -> list[str]:
+def changes_of(bundle: Bundle) -> list[str]:
     origins = bundle.resolved["origins"].values()
     return list(dict.fromkeys(o.removeprefix("--set ") for o in origins if o.startswith("--set ")))
 

@@ -21,6 +21,13 @@ def quantity(value: float | None, unit: str) -> str:
     return _with_unit(value, unit)
 
 
+def head(name: str) -> str:
+    """A metric's name as a column head: without its unit, which the values carry."""
+    for suffix in ("_bps", "_bytes", "_packets", "_s"):
+        name = name.removesuffix(suffix)
+    return name.replace("_", " ")
+
+
 def _prefixed(value: float, units: tuple[str, ...]) -> str:
     step = 0
     while abs(value) >= 999.5 and step + 1 < len(units):

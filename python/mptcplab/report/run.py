@@ -12,12 +12,14 @@ from markupsafe import Markup
 from mptcplab.picture import as_svg
 from mptcplab.plots import drawings_of
 from mptcplab.plots.marks import in_words
+from mptcplab.report.beside import Beside
 from mptcplab.report.captured import CapturedHost
 from mptcplab.report.live import Live
 from mptcplab.report.machine import machine_rows
 from mptcplab.report.page import Grid, Picture, render
-from mptcplab.report.quantities import MISSING, quantity
-from mptcplab.report.verdict import BACKENDS, fell_back, sentences, substituted, user_code
+from mptcplab.report.publication import Published
+from mptcplab.report.quantities import MISSING, head, quantity
+from mptcplab.report.verdict import fell_back, place, sentences, substituted, user_code
 from mptcplab.results import METRICS, Bundle, Evaluation, RunData
 from mptcplab.results.bundle import EXPERIMENT
 from mptcplab.results.entities import Json
@@ -39,16 +41,30 @@ FLOW_COLUMNS = (
 LINK_COLUMNS = ("offered_packets", "delivered_packets", "utilisation", "queue_bytes_max", "queue_delay_s")
 
 
-def run_page(bundle: Bundle, captured: Sequence[CapturedHost] = ()) -> str:
+def run_page(
+    bundle: Bundle,
+    captured: Sequence[CapturedHost] = (),
+    *,
+    published: Published | None = None,
+    beside: Beside | None = None,
+) -> str:
     """The report of a finished run as HTML, which links the pages of these captures beside it.
 
-    Raises BundleError if the bundle is unfinished or damaged.
+    ``published`` and ``beside``: what a paper says about its experiment, and its twin in the simulator, if that is
+    wanted. Raises BundleError if the bundle is unfinished or damaged.
     """
-    return page_of(bundle.record, bundle.load(), bundle.path, captured)
+    return page_of(bundle.record, bundle.load(), bundle.path, captured, published, beside)
 
 
-def page_of(record: Json, run: RunData, directory: Path, captured: Sequence[CapturedHost] = ()) -> str:
-    """The report of a run from its record, its data, the directory of its bundle and what was captured."""
+def page_of(
+    record: Json,
+    run: RunData,
+    directory: Path,
+    captured: Sequence[CapturedHost] = (),
+    published: Published | None = None,
+    beside: Beside | None = None,
+) -> str:
+    """The report of a run from its record, its data, the directory of its bundle, and what else there is about it."""
     return render(
         "run.html.j2",
         record=record,
@@ -62,6 +78,9 @@ def page_of(record: Json, run: RunData, directory: Path, captured: Sequence[Capt
         events=_events(record),
         links=_links(record, run),
         captured=captured,
+        published=published,
+        beside=beside,
+        beside_pictures=[Picture.of(drawing) for drawing in beside.drawings] if beside else [],
         live=Live.of(run),
         metrics=_all_metrics(record, run),
         # The picture escapes what the description says.
@@ -77,9 +96,7 @@ def page_of(record: Json, run: RunData, directory: Path, captured: Sequence[Capt
 
 def _command(record: Json, directory: Path) -> str:
     """What runs exactly this again, into another directory."""
-    # Where a program of a user's own lies, only the user knows.
-    place = record["backend"] if record["backend"] in BACKENDS else "PROGRAM"
-    again = ["mptcplab", "run", str(directory / EXPERIMENT), "--on", place, "--seed", str(record["seed"])]
+    again = ["mptcplab", "run", str(directory / EXPERIMENT), "--on", place(record), "--seed", str(record["seed"])]
     return shlex.join([*again, "--out", "reproduced"])
 
 
@@ -103,7 +120,7 @@ def _resolved(resolved: Json) -> str:
 
 
 def _flows(record: Json) -> Grid:
-    heads = ["flow", "transport", "bytes", *(_head(name) for name in FLOW_COLUMNS)]
+    heads = ["flow", "transport", "bytes", *(head(name) for name in FLOW_COLUMNS)]
     rows = [
         [
             flow["id"],
@@ -132,7 +149,7 @@ def _links(record: Json, run: RunData) -> Grid:
     dropped = {path: [m for m in run.samples.metrics(path) if m.startswith("dropped_")] for path in paths}
     reasons = sorted({reason for path in paths for reason in dropped[path] if run.samples.last(path, reason)})
     shown = (*LINK_COLUMNS, *reasons)
-    heads = ["link", *(_head(name) for name in shown)]
+    heads = ["link", *(head(name) for name in shown)]
     rows = [[path.removeprefix("links."), *(_value(record, path, "link", name) for name in shown)] for path in paths]
     return Grid(heads, rows, frozenset(range(1, len(heads))))
 
@@ -202,13 +219,6 @@ def _environment(record: Json) -> Grid:
         ["digest of the experiment", record["digest"]],
     ]
     return Grid(["", ""], rows + [[f"SHA-256 of {name}", value] for name, value in record["sha256"].items()])
-
-
-def _head(name: str) -> str:
-    """A metric's name as a column head: without its unit, which the values carry."""
-    for suffix in ("_bps", "_bytes", "_packets", "_s"):
-        name = name.removesuffix(suffix)
-    return name.replace("_", " ")
 
 
 def _value(record: Json, path: str, kind: Kind, name: str) -> str:

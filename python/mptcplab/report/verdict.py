@@ -12,8 +12,8 @@ MOST_EVENTS = 6
 
 def sentences(record: Json, duration_s: float) -> list[str]:
     """The verdict at the top of a report, most important first."""
-    place = BACKENDS.get(record["backend"], record["backend"])
-    ran = f"Ran {place} for {quantity(duration_s, 's')} with seed {record['seed']}."
+    where = BACKENDS.get(record["backend"], record["backend"])
+    ran = f"Ran {where} for {quantity(duration_s, 's')} with seed {record['seed']}."
     said = [ran, *(_flow(flow) for flow in record["flows"][:MOST_FLOWS])]
     if len(record["flows"]) > MOST_FLOWS:
         total = record["metrics"]["run"]["goodput_bps"]
@@ -22,6 +22,11 @@ def sentences(record: Json, duration_s: float) -> list[str]:
     told = [sentence for name in names if (sentence := _event(record, name))]
     more = [f"{len(told) - MOST_EVENTS} more outages are in the table of events."] if len(told) > MOST_EVENTS else []
     return said + told[:MOST_EVENTS] + more + _lateness(record)
+
+
+def place(record: Json) -> str:
+    """What ``--on`` takes for the back-end of a run; where a program of a user's own lies, only the user knows."""
+    return record["backend"] if record["backend"] in BACKENDS else "PROGRAM"
 
 
 def substituted(substitution: Json) -> str:

@@ -1,13 +1,15 @@
 """A paper reproduced: its claims as a table, the runs that they need, and a verdict for each from the samples."""
 
 from mptcplab.reproduction.arms import Arm
-from mptcplab.reproduction.claims import Claim, Figure, Paper, Ranking, load, papers
+from mptcplab.reproduction.claims import Claim, Comparison, Figure, Paper, Ranking, load, papers
 from mptcplab.reproduction.document import document
 from mptcplab.reproduction.observation import Observation, observe
 from mptcplab.reproduction.outcome import Compared, Observations, Outcome, Verdict
+from mptcplab.reproduction.publication import Publication, Statement
 from mptcplab.reproduction.ranking import Ranked, rank
-from mptcplab.reproduction.reasons import apart, numbers, why
-from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, claims_about, study
+from mptcplab.reproduction.reasons import apart, numbers, what, why
+from mptcplab.reproduction.sides import Side, Twins
+from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, claims_about, patterns, study
 
 __all__ = [
     "AS_DESCRIBED",
@@ -15,14 +17,19 @@ __all__ = [
     "Cell",
     "Claim",
     "Compared",
+    "Comparison",
     "Figure",
     "Observation",
     "Observations",
     "Outcome",
     "Paper",
+    "Publication",
     "Ranked",
     "Ranking",
+    "Side",
+    "Statement",
     "Study",
+    "Twins",
     "Verdict",
     "apart",
     "claims_about",
@@ -31,7 +38,9 @@ __all__ = [
     "numbers",
     "observe",
     "papers",
+    "patterns",
     "rank",
     "study",
+    "what",
     "why",
 ]

@@ -14,7 +14,7 @@ from mptcplab.reproduction.claims import Claim, Comparison
 from mptcplab.reproduction.notation import Measure
 from mptcplab.reproduction.observation import Observation
 from mptcplab.reproduction.quantities import measured
-from mptcplab.reproduction.study import AS_DESCRIBED, Study, alternatives
+from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, alternatives
 from mptcplab.reproduction.verdict import Judged, Kind, flips, judge, together
 from mptcplab.results import Absent
 
@@ -32,10 +32,18 @@ class Compared:
     comparison: Comparison
     on: str
     judged: Judged
+    #: The experiment that has what it is divided by, where that is another.
+    over: str | None = None
     why_not: str | None = None
     #: How many of the done runs have no value, and why the last of them.
     without: int = 0
     why_without: str | None = None
+
+    @property
+    def is_inside(self) -> bool | None:
+        """Whether the median is inside the tolerance, which of a single run is its value; None without values."""
+        spread = self.judged.spread
+        return None if spread is None else self.comparison.allowed.holds_all(spread.median, spread.median)
 
 
 @dataclass(frozen=True)
@@ -144,45 +152,46 @@ def compare(study: Study, observations: Observations, claim: Claim, arm: Arm, va
 
 
 def _each(study: Study, observations: Observations, comparison: Comparison, arm: Arm, variant: str) -> list[Compared]:
-    found = []
-    for cell in study.experiments(comparison.above.on or "", arm, variant):
-        if cell.chosen.why_not is not None:
-            found.append(_cannot(comparison, cell.name, cell.chosen.why_not))
-            continue
-        runs = {one.seed: one for one in observations.get(cell.key, ())}
-        divisors, why_not = _divisors(study, observations, comparison, runs, arm, variant, cell.name)
-        values, absent = _values(comparison.above, runs)
-        why_not = why_not or (absent if not values else None)
-        if why_not is not None:
-            found.append(_cannot(comparison, cell.name, why_not))
-            continue
-        ratios = [_ratio(value, divisors[seed]) for seed, value in values.items() if seed in divisors]
-        known = [ratio for ratio in ratios if ratio is not None]
-        judged = judge(known, comparison.allowed)
-        found.append(Compared(comparison, cell.name, judged, without=len(runs) - len(known), why_without=absent))
-    return found
+    cells = study.experiments(comparison.above.on or "", arm, variant)
+    return [_one(study, observations, comparison, cell) for cell in cells]
+
+
+def _one(study: Study, observations: Observations, comparison: Comparison, cell: Cell) -> Compared:
+    over = _other(comparison, cell)
+    if cell.chosen.why_not is not None:
+        return _cannot(comparison, cell.name, cell.chosen.why_not, over)
+    runs = _by_seed(observations, cell)
+    divisor = cell if over is None else study.cells[cell.arm, cell.variant, over]
+    divisors, why_not = _divisors(comparison, divisor, _by_seed(observations, divisor))
+    values, absent = _values(comparison.above, runs)
+    why_not = why_not or (absent if not values else None)
+    if why_not is not None:
+        return _cannot(comparison, cell.name, why_not, over)
+    ratios = [_ratio(value, divisors[seed]) for seed, value in values.items() if seed in divisors]
+    known = [ratio for ratio in ratios if ratio is not None]
+    judged = judge(known, comparison.allowed)
+    return Compared(comparison, cell.name, judged, over, without=len(runs) - len(known), why_without=absent)
+
+
+def _other(comparison: Comparison, cell: Cell) -> str | None:
+    """The experiment that has what this one is divided by; None where that is itself, or there is nothing."""
+    on = None if comparison.below is None else comparison.below.on
+    return None if on is None else on.format(**cell.experiment["parameters"])
+
+
+def _by_seed(observations: Observations, cell: Cell) -> dict[int, Observation]:
+    return {one.seed: one for one in observations.get(cell.key, ())}
 
 
 def _divisors(
-    study: Study,
-    observations: Observations,
-    comparison: Comparison,
-    runs: Mapping[int, Observation],
-    arm: Arm,
-    variant: str,
-    name: str,
+    comparison: Comparison, cell: Cell, runs: Mapping[int, Observation]
 ) -> tuple[dict[int, float], str | None]:
     """What the values are divided by, seed by seed, and why there is nothing."""
-    below = comparison.below
-    if below is None:
+    if comparison.below is None:
         return dict.fromkeys(runs, 1.0), None
-    if below.on is not None:
-        parameters = study.cells[arm, variant, name].experiment["parameters"]
-        (cell,) = study.experiments(below.on.format(**parameters), arm, variant)
-        if cell.chosen.why_not is not None:
-            return {}, cell.chosen.why_not
-        runs = {one.seed: one for one in observations.get(cell.key, ())}
-    values, absent = _values(below, runs)
+    if cell.chosen.why_not is not None:
+        return {}, cell.chosen.why_not
+    values, absent = _values(comparison.below, runs)
     return values, absent if not values else None
 
 
@@ -195,7 +204,7 @@ def _trend(study: Study, observations: Observations, comparison: Comparison, arm
         return _cannot(comparison, pattern, why_not)
     series: dict[int, list[tuple[float, float]]] = {}
     for cell in cells:
-        values, absent = _values(comparison.above, {one.seed: one for one in observations.get(cell.key, ())})
+        values, absent = _values(comparison.above, _by_seed(observations, cell))
         if not values:
             return _cannot(comparison, pattern, absent or "no run was done")
         for seed, value in values.items():
@@ -232,5 +241,5 @@ def _ratio(value: float, divisor: float) -> float | None:
     return math.inf if value else None
 
 
-def _cannot(comparison: Comparison, on: str, why: str) -> Compared:
-    return Compared(comparison, on, Judged("cannot be run", None, provisional=False), why)
+def _cannot(comparison: Comparison, on: str, why: str, over: str | None = None) -> Compared:
+    return Compared(comparison, on, Judged("cannot be run", None, provisional=False), over, why)

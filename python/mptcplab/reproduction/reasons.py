@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from statistics import median
 
@@ -80,17 +79,9 @@ def what(one: Compared) -> str:
         return f"rank correlation of {named} with {comparison.trend}"
     if comparison.below is None:
         return named
-    on = comparison.below.on
-    beside = "" if on in (None, comparison.above.on) else f" of {on.format_map(_SameName(one.on))}"
+    beside = "" if one.over in (None, one.on) else f" of {one.over}"
     divisor = _named(comparison.below)
     return f"{named} over that{beside}" if divisor == named else f"{named} over {divisor}{beside}"
-
-
-class _SameName(dict[str, str]):
-    """The parameters in the name of the experiment beside which another stands: {n} of fig9/n3 is 3."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(re.findall(r"([a-z_]+?)=?([0-9]+)", name.rpartition("/")[2]))
 
 
 def _named(measure: Measure) -> str:

@@ -111,9 +111,9 @@ def study(paper: Paper, backends: Sequence[str], *, only: str | None = None, qui
         known |= dict.fromkeys(ranking.id for ranking in paper.rankings)
         raise UsageError(f"--only {only}: no claim of {paper.id} is about it; allowed: {', '.join(known)}")
     arms = [Arm(name, one) for name in NAMES for one in backends]
-    members = {_short(member.name): member for member in catalogue(paper.id)}
+    members = {short(member.name): member for member in catalogue(paper.id)}
     described = {
-        name: member.resolve().data for name, member in members.items() if any(_uses(claim, name) for claim in claims)
+        name: member.resolve().data for name, member in members.items() if any(uses(claim, name) for claim in claims)
     }
     cells = [
         Cell(arm, AS_DESCRIBED, name, experiment, chosen(arm, experiment))
@@ -141,7 +141,7 @@ def claims_about(experiment: str) -> list[Claim]:
     paper, _, name = experiment.partition("/")
     claims = load(paper).claims if paper in papers() else []
     figure = name.partition("/")[0]
-    return [one for one in claims if _uses(one, name)] or [one for one in claims if one.figure == figure]
+    return [one for one in claims if uses(one, name)] or [one for one in claims if one.figure == figure]
 
 
 def alternatives(paper: Paper) -> Iterator[tuple[Alternative, list[str]]]:
@@ -155,7 +155,7 @@ def alternatives(paper: Paper) -> Iterator[tuple[Alternative, list[str]]]:
 def _variants(paper: Paper, claims: Iterable[Claim], arms: Sequence[Arm], names: Sequence[str]) -> Iterator[Cell]:
     for alternative, concerns in alternatives(paper):
         concerned = [claim for claim in claims if claim.id in concerns]
-        for name in (name for name in names if any(_uses(claim, name) for claim in concerned)):
+        for name in (name for name in names if any(uses(claim, name) for claim in concerned)):
             (member,) = find(f"{paper.id}/{name}", alternative.set)
             experiment = member.resolve().data
             yield from (Cell(arm, alternative.label, name, experiment, chosen(arm, experiment)) for arm in arms)
@@ -180,10 +180,10 @@ def _contradicted(member: Member) -> list[str]:
 
 
 def _concerns(claim: Claim, only: str) -> bool:
-    return only in (claim.id, claim.figure) or (claim.untested is None and _uses(claim, only.removesuffix("/")))
+    return only in (claim.id, claim.figure) or (claim.untested is None and uses(claim, only.removesuffix("/")))
 
 
-def _uses(claim: Claim, name: str) -> bool:
+def uses(claim: Claim, name: str) -> bool:
     """Whether a claim is about an experiment."""
     return any(fnmatchcase(name, pattern) for pattern in patterns(claim))
 
@@ -196,6 +196,6 @@ def patterns(claim: Claim) -> Iterator[str]:
                 yield re.sub(r"\{\w+\}", "*", measure.on)
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
     """The name of an experiment below its paper's."""
     return name.partition("/")[2]

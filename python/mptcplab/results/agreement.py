@@ -20,12 +20,14 @@ REFERENCE = "kernel"
 COMPARED = ("goodput_bps", "fct_s", "delay_p50_s", "delay_p99_s", "jitter_s", "loss_ratio", "reordering_ratio")
 #: The same of subflows, by the link that they take.
 COMPARED_BY_LINK = ("cwnd_bytes",)
+#: By which part the ratio of two means may be off 1, and the difference of two shares off 0, unless somebody says.
+BAND = 0.05
 TOO_FEW = "needs two done runs on either side"
 
 Interval = tuple[float, float]
 
 
-def agreement(bundles: Sequence[Bundle], band: float) -> Json | None:
+def agreement(bundles: Sequence[Bundle], band: float = BAND) -> Json | None:
     """How far the back-ends agree; None unless several ran the same experiment.
 
     ``band``: by which part the ratio of two means may be off 1, and the difference of two shares off 0. Keys:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
+from glob import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -277,6 +278,24 @@ def done_bundles(
             if bundle.status == "done":
                 found[seed] = bundle
     return found
+
+
+def done_beside(bundle: Bundle, resolved: Json) -> list[Bundle]:
+    """The done runs of an experiment in the output directory that a bundle lies in: same back-end, same seed.
+
+    Several, latest first, if it ran with different choices from its lists; none beside a bundle that was moved out of
+    its place. Raises BundleError for a damaged one.
+    """
+    here = bundle.path.resolve()
+    depth = len(bundle.record["experiment"].split("/"))
+    out = here.parents[min(depth, len(here.parents) - 1)]
+    if here.parent != out / bundle.record["experiment"]:
+        return []
+    place = bundle_path(out, resolved, bundle.record["backend"], bundle.record["seed"])
+    stem, _, seed = place.name.rpartition("-")
+    found = [Bundle.open(path) for path in place.parent.glob(f"{escape(stem)}*-{seed}") if (path / RUN).is_file()]
+    done = [one for one in found if one.status == "done"]
+    return sorted(done, key=lambda one: str(one.record["started"]), reverse=True)
 
 
 def _locked(path: Path) -> Lock:

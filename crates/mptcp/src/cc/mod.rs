@@ -241,8 +241,7 @@ pub trait CongestionControl: Debug + Send {
         false
     }
 
-    /// Bytes per second at which a subflow is to be paced, if the controller says so itself; else the engine paces as
-    /// Linux does.
+    /// Bytes per second at which a subflow is to be paced, if the controller says so itself; else it is not paced.
     fn pacing_rate(&self, _context: &Context<'_>) -> Option<f64> {
         None
     }

@@ -27,12 +27,15 @@
 //! what to do then is up to the scheduler, which is asked for each reason anew ([`crate::sched::Reason`]).
 //!
 //! # The files
-//! - `session`: keys, numbers and the options that say them; `start`: from which addresses; `path`: a subflow and its state; `fin`: the ends of the streams.
-//! - `application`: what may be changed while it runs.
+//! - `config`: what is chosen at the start; `application`: what may be changed while it runs; `event`: what it hears; `telemetry`: what
+//!   can be read at any time.
+//! - `start`: from which addresses; `handshake`: from SYN to keys on both sides; [`keys`]: what follows from them; `session`: numbers, and
+//!   the options that say them; `fallback`: when options do not come through.
+//! - `path`: a subflow and its state; `paths`: all of them, and what is noted of each.
 //! - `input`: what options of the peer do; `sending`: which path carries what; `reinjection`: what has to go out again;
 //!   `addresses`: announcing, removing and joining; `retirement`: subflows that go while others stay; `closing`: from the
-//!   last byte to nothing.
-//! - `send_buffer`, `receive_buffer`, `mappings`: the bytes.
+//!   last byte to nothing, `fin`: the ends of the streams.
+//! - `send_buffer`, `receive_buffer`, `mappings`: the bytes; `receive_tuning`: how many of them the peer may send.
 //!
 //! # The order of calls
 //! Any input or command, then [`Connection::poll_transmit`] until it has nothing, [`Connection::poll_join`] and

@@ -14,7 +14,7 @@ fn paths() -> Vec<PathModel> {
 fn pair(start: Start) -> Pair {
     let mut stack = Stack::default();
     stack.config.start = start;
-    let mut pair = Pair::over_all_paths(1, paths(), [&stack, &stack]);
+    let mut pair = Pair::over_all_paths(1, paths(), [&stack, &stack], ipv4);
     pair.transfer(300_000, 300_000);
     pair
 }
@@ -78,7 +78,7 @@ fn an_answer_to_the_loser_that_is_lost_leaves_nothing_either() {
 fn a_race_without_multipath_is_one_connection_of_tcp() {
     let mut stack = Stack::plain();
     stack.config.start = Start::Race;
-    let mut pair = Pair::over_all_paths(1, paths(), [&stack, &stack]);
+    let mut pair = Pair::over_all_paths(1, paths(), [&stack, &stack], ipv4);
     pair.transfer(300_000, 300_000);
     pair.run_for(300 * MILLISECOND);
     for side in [CLIENT, SERVER] {

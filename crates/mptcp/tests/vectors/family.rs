@@ -62,6 +62,6 @@ pub fn load() -> Vec<Vector> {
 }
 
 fn path() -> PathBuf {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors.json");
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors.json");
     std::env::var_os("MPTCPLAB_VECTORS").map_or_else(|| default.into(), PathBuf::from)
 }

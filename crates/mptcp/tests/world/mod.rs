@@ -105,10 +105,15 @@ impl Pair {
         pair
     }
 
-    /// The same over IPv4, where the client may start on any path; the first is the primary one.
-    pub fn over_all_paths(seed: u64, paths: Vec<PathModel>, stacks: [&Stack; 2]) -> Self {
+    /// The same where the client may start on any path; the first is the primary one.
+    pub fn over_all_paths(
+        seed: u64,
+        paths: Vec<PathModel>,
+        stacks: [&Stack; 2],
+        address: Addressing,
+    ) -> Self {
         let ways = paths.len();
-        let mut pair = Self::apart(seed, paths, stacks, ipv4);
+        let mut pair = Self::apart(seed, paths, stacks, address);
         pair.connect(stacks[CLIENT], ways);
         pair
     }

@@ -85,7 +85,7 @@ const TABLE: &[Capability] = &[
     Capability::has("first_hop network"),
     Capability::lacks(
         "first_hop host",
-        "a sender's stack feels nothing of the queue of its first link",
+        "a sender's stack feels nothing of the queue of its first link: no back-end has it yet",
     ),
 ];
 

@@ -1,0 +1,102 @@
+"""What a paper says about one of its experiments, for those who ran it once: its claims and what single runs say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any
+
+from mptcplab.backends import SIMULATOR
+from mptcplab.catalogue import catalogue
+from mptcplab.reproduction.arms import Arm, Chosen
+from mptcplab.reproduction.claims import Claim, Paper, load
+from mptcplab.reproduction.observation import Observation, observe
+from mptcplab.reproduction.outcome import Compared, compare
+from mptcplab.reproduction.sides import Side, arm_of
+from mptcplab.reproduction.study import AS_DESCRIBED, Cell, Study, claims_about, short, uses
+from mptcplab.results import Bundle, digest, done_beside
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A claim, and those of its comparisons that concern one experiment."""
+
+    claim: Claim
+    compared: Sequence[Compared]
+
+
+@dataclass(frozen=True)
+class Publication:
+    """The claims about an experiment. ``experiments`` are it and all that they look at, resolved."""
+
+    paper: Paper
+    #: In the catalogue.
+    name: str
+    claims: Sequence[Claim]
+    experiments: Mapping[str, Json]
+
+    @classmethod
+    def about(cls, name: str) -> Publication | None:
+        """What is published about an experiment of the catalogue; None if that is nothing, or if it has none."""
+        claims = claims_about(name)
+        folder = name.partition("/")[0]
+        members = {member.name: member for member in catalogue(folder)} if claims else {}
+        if name not in members:
+            return None
+        looked_at = [one for one in members if one == name or any(uses(claim, short(one)) for claim in claims)]
+        return cls(load(folder), name, claims, {one: members[one].resolve().data for one in looked_at})
+
+    def is_about(self, bundle: Bundle) -> bool:
+        """Whether a run had the description of the catalogue, with nothing changed."""
+        return bool(bundle.record["digest"] == digest(self.experiments[self.name]))
+
+    @cached_property
+    def needed(self) -> dict[str, Json]:
+        """The experiments without which a comparison that concerns this one has no value, resolved."""
+        nothing = Side(Arm("then", SIMULATOR), {}, {})
+        every = [one for statement in self.statements(nothing) for one in statement.compared]
+        return {
+            name: experiment
+            for name, experiment in self.experiments.items()
+            if any(_concerns(one, short(name)) for one in every)
+        }
+
+    def beside(self, bundle: Bundle) -> Side:
+        """A run of this, with those of the other experiments needed that are done and lie in the same results."""
+        found = {name: self._like(bundle, name) for name in self.needed if name != self.name}
+        others = {name: other for name, other in found.items() if other is not None}
+        return Side.of(bundle, others, {name: f"run {name} too" for name in found if name not in others})
+
+    def _like(self, bundle: Bundle, name: str) -> Bundle | None:
+        """The latest run of another experiment that lies beside one and is on the same stack."""
+        arm, others = arm_of(bundle), done_beside(bundle, self.experiments[name])
+        return next((other for other in others if arm_of(other) == arm), None)
+
+    def statements(self, side: Side) -> list[Statement]:
+        """What the runs of a side say to each claim."""
+        cells = {name: self._cell(name, side) for name in self.experiments}
+        of_key = {cell.key: cell for cell in cells.values()}
+        study = Study(self.paper, self.claims, [side.arm], of_key, [], quick=True, rankings=[], ranked_in=[])
+        seen = {cells[name].key: [self._observed(name, bundle)] for name, bundle in side.runs.items()}
+        every = {claim.id: compare(study, seen, claim, side.arm, AS_DESCRIBED) for claim in self.claims}
+        here = short(self.name)
+        return [Statement(claim, [one for one in every[claim.id] if _concerns(one, here)]) for claim in self.claims]
+
+    def _cell(self, name: str, side: Side) -> Cell:
+        run = side.runs.get(name)
+        why_not = side.why_not.get(name, "not run") if run is None else None
+        if run is not None and run.status != "done":
+            why_not = f"the run is {run.status}"
+        return Cell(side.arm, AS_DESCRIBED, short(name), self.experiments[name], Chosen(None, why_not))
+
+    def _observed(self, name: str, bundle: Bundle) -> Observation:
+        return observe(bundle.path, quantities_only=True).of(self.experiments[name])
+
+
+def _concerns(one: Compared, name: str) -> bool:
+    """Whether a comparison needs an experiment; that of a trend stands for several."""
+    return name == one.over or fnmatchcase(name, one.on)
