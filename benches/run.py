@@ -189,6 +189,24 @@ def eight_links() -> dict[str, Figure]:
     return figures | simulator()
 
 
+def in_flight() -> dict[str, Figure]:
+    """Memory of a datagram on its way: what 4 s of delay take more than 10 ms, with 61,000 datagrams a second."""
+    faster = {"topology.parallel_links.rate": "100mbit", "duration": "5s"}
+    faster |= {f"flows.f{link}.app.cbr.rate": f"{DATAGRAMS_MBPS}mbit" for link in range(1, 9)}
+    runner = _experiment_bench()
+    memory_bytes = []
+    with tempfile.TemporaryDirectory() as folder:
+        for delay in ("10ms", "4s"):
+            slow = faster | {"topology.parallel_links.delay": delay}
+            experiment = _resolved(Path(folder), "eight-links.yaml", slow)
+            memory_bytes.append(_lines(subprocess.check_output([runner, experiment], text=True))["memory-bytes"])
+    more_datagrams = 8 * DATAGRAMS_MBPS * 1e6 / 8 / 1472 * (4 - 0.01)
+    return {"sim-in-flight": _alone((memory_bytes[1] - memory_bytes[0]) / more_datagrams, "bytes", 128)}
+
+
+DATAGRAMS_MBPS = 90
+
+
 def fattree_k8() -> dict[str, Figure]:
     """A packet-hop in a fat tree of 128 hosts."""
     peer = {"peer": "htsim", "peer_value": 610}
@@ -755,6 +773,7 @@ BENCHES: dict[str, Callable[[], dict[str, Figure]]] = {
     "codec": codec,
     "segment": segment,
     "sim-8links": eight_links,
+    "sim-in-flight": in_flight,
     "sim-fattree-k8": fattree_k8,
     "sim-fattree-k16": fattree_k16,
     "setup": setup,

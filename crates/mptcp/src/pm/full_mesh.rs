@@ -51,6 +51,9 @@ impl Default for PairState {
 #[derive(Clone, Debug)]
 struct Announcements {
     addresses: BTreeSet<IpAddr>,
+    /// One that is gone, and that the last subflows wait for. Closed while they cannot say so, they would leave a peer that has
+    /// nothing to send in the belief that they live, and nobody here can open others.
+    awaited: Option<IpAddr>,
     backoff: Backoff,
     retry_at: Option<Nanos>,
 }
@@ -59,6 +62,7 @@ impl Default for Announcements {
     fn default() -> Self {
         Self {
             addresses: BTreeSet::new(),
+            awaited: None,
             backoff: Backoff::of_announcement(),
             retry_at: None,
         }
@@ -244,6 +248,23 @@ impl FullMesh {
             announcements.remove(local);
         }
         self.forget(|pair| pair.local == local);
+        if self.role == Role::Acceptor && self.subflows.are_from(local) {
+            self.announcements.get_or_insert_default().awaited = Some(local);
+        } else {
+            self.give_up(local, commands);
+        }
+    }
+
+    /// With another subflow there is one that can say that the awaited address is gone.
+    fn stop_waiting(&mut self, commands: &mut Vec<Command>) {
+        let is_left = |local: &mut IpAddr| !self.subflows.are_from(*local);
+        let announcements = self.announcements.as_mut();
+        if let Some(local) = announcements.and_then(|all| all.awaited.take_if(is_left)) {
+            self.give_up(local, commands);
+        }
+    }
+
+    fn give_up(&mut self, local: IpAddr, commands: &mut Vec<Command>) {
         if let Some(id) = self.ids.known(local).filter(|_| self.established) {
             let address = local;
             commands.push(Command::Remove { id, address });
@@ -257,6 +278,11 @@ impl FullMesh {
         match self.role {
             Role::Opener => self.open_missing(|pair| pair.local == local, commands),
             Role::Acceptor => {
+                let announcements = self.announcements.as_mut();
+                let awaited = announcements.and_then(|all| all.awaited.take_if(|it| *it == local));
+                if awaited.is_some() && self.subflows.from(local).next().is_some() {
+                    return;
+                }
                 // Only addresses that the description routes, and only to a peer that can hear it.
                 if self.established && self.pairs.iter().any(|pair| pair.local == local) {
                     self.announcements.get_or_insert_default().add(local);
@@ -358,6 +384,7 @@ impl PathManager for FullMesh {
                 self.subflow_established(subflow, local_id, remote_id);
                 self.close_older(subflow, commands);
                 self.heard(now, subflow, commands);
+                self.stop_waiting(commands);
             }
             Event::Unfit { pair } => {
                 self.peer.unfit.insert(pair);
@@ -666,6 +693,15 @@ mod tests {
         assert_eq!(side.tell(Event::AddressDown(address)), gone(9, subflow));
         let expected = [Command::Announce { id: 9, address }];
         assert_eq!(side.tell(Event::AddressUp(address)), expected);
+    }
+
+    #[test]
+    fn the_acceptor_keeps_its_last_subflow_for_an_address_that_may_come_back() {
+        let mut side = acceptor(2);
+        side.tell(Event::Established);
+        let address = tuple(1, 0).local.ip();
+        assert_eq!(side.tell(Event::AddressDown(address)), []);
+        assert_eq!(side.tell(Event::AddressUp(address)), []);
     }
 
     #[test]

@@ -82,6 +82,12 @@ impl Subflows {
         present.filter(move |subflow| subflow.local.ip() == local)
     }
 
+    /// Whether there are some, and all are from that address.
+    pub(super) fn are_from(&self, local: IpAddr) -> bool {
+        let mut present = self.present.keys();
+        !self.are_none() && present.all(|subflow| subflow.local.ip() == local)
+    }
+
     /// The subflows to a remote address, known to the peer by another ID than this one.
     pub(super) fn to_under_other_id(
         &self,

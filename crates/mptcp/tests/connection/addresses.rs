@@ -184,3 +184,16 @@ fn an_address_has_one_id_wherever_it_is_told() {
         assert_eq!(counts, [3; 3], "{path_manager}: {told:?}");
     }
 }
+
+#[test]
+fn a_server_without_address_for_a_while_is_not_given_up_by_a_client_that_waits_for_it() {
+    let mut pair = Pair::new(1, vec![PathModel::new(10, 10)], &Stack::default());
+    pair.sides.iter_mut().for_each(|side| side.closes = false);
+    pair.transfer(1_000, 0);
+    pair.run_for(seconds(1));
+    pair.set_interface(0, SERVER, false);
+    pair.run_for(seconds(1));
+    pair.set_interface(0, SERVER, true);
+    pair.transfer(1_000, 50_000);
+    pair.run_until(seconds(10), |pair| pair.sides[CLIENT].received == 50_000);
+}
