@@ -53,12 +53,11 @@ class Settled:
 
 @dataclass(frozen=True)
 class Share:
-    """What the fluid gives a subflow: its window in packets and its part of the data.
+    """The part of the data that the fluid gives a subflow.
 
-    ``low`` and ``high`` are the part if the losses are a standard error off, its own and the others' opposite ways.
+    ``low`` and ``high``: if the losses are a standard error off, its own and the others' opposite ways.
     """
 
-    window_packets: float
     share: float
     low: float
     high: float
@@ -105,7 +104,7 @@ def _settled(view: SubflowView) -> Settled | None:
     sent = carried(view.run, view.subflow)
     again = view.run.samples.series(view.subflow.entity, "retransmitted_bytes")
     srtt_s = view.gauge("srtt_s")
-    if sent is None or again is None or srtt_s is None or _grown(sent, view) <= 0:
+    if sent is None or again is None or srtt_s is None or _grown(sent, view) <= 0 or np.median(srtt_s) <= 0:
         return None
     return Settled(
         view.subflow,
@@ -124,12 +123,11 @@ def _grown(counter: Series, view: SubflowView) -> float:
 
 
 def _fluid(control: Control, settled: Sequence[Settled]) -> list[Share]:
-    windows, shares = _shares(control, settled, [one.loss_ratio for one in settled])
-    ranges = [
-        [_shares(control, settled, _off(settled, this, sign))[1][this] for sign in (1, -1)]
-        for this in range(len(settled))
+    shares = _shares(control, settled, [one.loss_ratio for one in settled])
+    return [
+        Share(share, *(_shares(control, settled, _off(settled, this, sign))[this] for sign in (1, -1)))
+        for this, share in enumerate(shares)
     ]
-    return [Share(*found, *ends) for *found, ends in zip(windows, shares, ranges, strict=True)]
 
 
 def _off(settled: Sequence[Settled], this: int, sign: int) -> list[float]:
@@ -139,9 +137,9 @@ def _off(settled: Sequence[Settled], this: int, sign: int) -> list[float]:
     return [min(max(p, LEAST_LOSS), MOST_LOSS) for p in off]
 
 
-def _shares(control: Control, settled: Sequence[Settled], losses: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Windows in packets, and parts of the data."""
+def _shares(control: Control, settled: Sequence[Settled], losses: Sequence[float]) -> list[float]:
+    """The part of the data of each, if the loss rates are these."""
     rtts_s = [one.rtt_s for one in settled]
     windows = equilibrium(control, list(zip(losses, rtts_s, strict=True)))
     rates = [window / rtt_s for window, rtt_s in zip(windows, rtts_s, strict=True)]
-    return windows, [rate / sum(rates) for rate in rates]
+    return [rate / sum(rates) for rate in rates]
