@@ -32,12 +32,14 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 {
 	struct state *state = STATE(state, sk);
 	struct path this;
+	u64 left;
 
 	if (!is_subflow(sk))
 		return tcp_reno_ssthresh(sk);
 	this = path_of(sk);
 	add_up(state, sk, &this);
-	return at_least(this.window_packets - balia_decrease(&state->sums, &this), least_ssthresh(state->sums.paths));
+	left = balia_left(&state->sums, &this, window_of(sk, &state->growth));
+	return threshold_of(&state->growth, left, least_ssthresh(state->sums.paths));
 }
 
 RENO_UNDO_CWND

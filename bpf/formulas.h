@@ -86,6 +86,24 @@ INLINE u64 sent_in_rtt_of(const struct path *this, const struct path *other)
 	return in_rtts_of(this, other, in_packets(other->window_packets));
 }
 
+/*
+ * The kernel's windows are whole packets. What a window is to grow or shrink by beside them is kept as a sum of gains,
+ * the credit, of which `packets` times ONE make a packet.
+ */
+INLINE u64 exact_window(u64 packets, s64 credit)
+{
+	u64 size = credit < 0 ? -credit : credit;
+	u64 part = at_most((size >> (ONE_BITS - FRACTION_BITS)) / packets, in_packets(1));
+
+	return credit < 0 ? in_packets(packets) - part : in_packets(packets) + part;
+}
+
+/* What of an exact window is more than so many packets. */
+INLINE s64 credit_beyond(u64 packets, u64 window)
+{
+	return window > in_packets(packets) ? ((window - in_packets(packets)) * packets) << (ONE_BITS - FRACTION_BITS) : 0;
+}
+
 /* LIA (RFC 6356, section 3): min(max(w_i/rtt_i^2) / (sum of w_i/rtt_i)^2, 1/w). */
 struct lia {
 	u64 total;
@@ -211,12 +229,12 @@ INLINE u64 balia_gain(const struct balia *sums, const struct path *this)
 	return at_most(((first * second) >> ONE_BITS) / 10, ONE);
 }
 
-/* Packets that a loss takes, rounded to the nearest. */
-INLINE u64 balia_decrease(const struct balia *sums, const struct path *this)
+/* What a loss leaves of a window, both with FRACTION_BITS. */
+INLINE u64 balia_left(const struct balia *sums, const struct path *this, u64 window)
 {
-	u64 alpha = at_most(balia_alpha(sums, this), in_packets(3) / 2);
+	u64 alpha = at_least(at_most(balia_alpha(sums, this), in_packets(3) / 2), in_packets(1));
 
-	return (this->window_packets * alpha / 2 + in_packets(1) / 2) >> FRACTION_BITS;
+	return window - ((window * alpha / 2) >> FRACTION_BITS);
 }
 
 /* EWTCP (Honda et al., PFLDNeT 2009): a/w with a = 1/n^2, so that n paths have the window of one TCP. */

@@ -51,9 +51,7 @@ u32 BPF_PROG(ssthresh, struct sock *sk)
 
 	state->bytes_between_losses = acked - state->bytes_until_loss;
 	state->bytes_until_loss = acked;
-	if (!is_subflow(sk))
-		return tcp_reno_ssthresh(sk);
-	return at_least(tcp_sk(sk)->snd_cwnd / 2, least_ssthresh(state->sums.paths));
+	return halved(sk, &state->growth, least_ssthresh(state->sums.paths));
 }
 
 RENO_UNDO_CWND

@@ -19,6 +19,6 @@ INLINE s64 gain_of(struct sock *sk, struct state *state)
 
 GROWS_BY_GAIN
 
-RENO_SSTHRESH
+HALVES_AFTER_LOSS
 RENO_UNDO_CWND
 CONTROL("semicoupled");

@@ -8,7 +8,7 @@
 /* How a window grows. */
 struct growth {
 	s64 gain;       /* in comparison to Reno, when it was last worked out */
-	s64 credit;     /* of a packet that the window is to grow by; it may have shrunk */
+	s64 credit;     /* of a packet that the window is to grow or shrink by */
 	u32 good_for;   /* acknowledged packets until the gain is to be worked out again */
 };
 
@@ -56,6 +56,9 @@ INLINE void grow(struct sock *sk, struct growth *growth, u32 acked)
 		gain = ONE;
 	if (acked > window)
 		acked = window;
+	/* It was saved up for a larger window, which the kernel has cut. */
+	if (credit > packet || credit < -packet)
+		credit = 0;
 	credit += gain * acked;
 	if (credit >= packet) {
 		credit -= packet;
@@ -66,14 +69,37 @@ INLINE void grow(struct sock *sk, struct growth *growth, u32 acked)
 		if (window > 1)
 			tp->snd_cwnd = window - 1;
 	}
-	/* After a loss the window is smaller than what was saved up for. */
-	growth->credit = credit < packet && credit > -packet ? credit : 0;
+	growth->credit = credit;
 }
 
-/* The least slow start threshold in packets: below that of TCP when other subflows carry the connection. */
+/* TCP's least slow start threshold in packets. */
+#define LEAST_SSTHRESH 2
+
+/* That of OLIA and BALIA: below that of TCP when other subflows carry the connection. */
 INLINE u32 least_ssthresh(u64 paths)
 {
-	return paths > 1 ? 1 : 2;
+	return paths > 1 ? 1 : LEAST_SSTHRESH;
+}
+
+/* The window with the part of a packet that it is to grow or shrink by, with FRACTION_BITS. */
+INLINE u64 window_of(struct sock *sk, const struct growth *growth)
+{
+	return exact_window(path_of(sk).window_packets, growth->credit);
+}
+
+/* The threshold after a loss that leaves so much of the window. Parts of a packet stay what they are. */
+INLINE u32 threshold_of(struct growth *growth, u64 left, u32 least)
+{
+	u64 packets = at_least(left >> FRACTION_BITS, least);
+
+	growth->credit = credit_beyond(packets, left);
+	return packets;
+}
+
+/* The threshold of controls that halve the window, as Reno does. */
+INLINE u32 halved(struct sock *sk, struct growth *growth, u32 least)
+{
+	return threshold_of(growth, window_of(sk, growth) / 2, least);
 }
 
 /* The kernel's own value before the first loss; no control answers more. */
@@ -122,6 +148,16 @@ INLINE void correct_stray_answers(struct sock *sk)
 	void BPF_PROG(pkts_acked, struct sock *sk, const struct ack_sample *sample)                                  \
 	{                                                                                                            \
 		correct_stray_answers(sk);                                                                           \
+	}
+
+/* A loss takes half of the window, for files with `struct state`. */
+#define HALVES_AFTER_LOSS                                                                                            \
+	SEC("struct_ops")                                                                                            \
+	u32 BPF_PROG(ssthresh, struct sock *sk)                                                                      \
+	{                                                                                                            \
+		struct state *state = STATE(state, sk);                                                              \
+                                                                                                                     \
+		return halved(sk, &state->growth, LEAST_SSTHRESH);                                                   \
 	}
 
 /* The two hooks that a control must have and may leave to Reno. */

@@ -20,8 +20,10 @@ struct state {
 	u32 is_paused; /* from a congestion to the end of its repair */
 };
 
-INLINE void begin(struct state *state)
+INLINE void begin(struct sock *sk, struct state *state)
 {
+	/* Sequence numbers begin anywhere: from 0 half of them would seem to lie before the end of the round. */
+	state->round_end = tcp_sk(sk)->snd_nxt;
 	state->rate = 0;
 	state->alpha = in_packets(2);
 	state->rtt_sum_us = 0;
@@ -33,7 +35,7 @@ INLINE void begin(struct state *state)
 SEC("struct_ops")
 void BPF_PROG(init, struct sock *sk)
 {
-	begin(STATE(state, sk));
+	begin(sk, STATE(state, sk));
 }
 
 SEC("struct_ops")
@@ -60,7 +62,7 @@ void BPF_PROG(set_state, struct sock *sk, u8 new_state)
 	if (new_state >= TCP_CA_CWR)
 		state->is_paused = 1;
 	else if (new_state == TCP_CA_Open && state->is_paused)
-		begin(state);
+		begin(sk, state);
 	if (new_state == TCP_CA_Loss)
 		state->rate = 0;
 }
@@ -72,7 +74,7 @@ void BPF_PROG(cwnd_event, struct sock *sk, enum tcp_ca_event event)
 
 	if (event != bpf_core_enum_value(enum tcp_ca_event, CA_EVENT_CWND_RESTART))
 		return;
-	begin(state);
+	begin(sk, state);
 	state->base_rtt_us = 0;
 }
 

@@ -23,7 +23,9 @@ GROWS_BY_GAIN
 SEC("struct_ops")
 u32 BPF_PROG(ssthresh, struct sock *sk)
 {
-	return at_least(tcp_sk(sk)->snd_cwnd * 3 / 4, 2);
+	struct state *state = STATE(state, sk);
+
+	return threshold_of(&state->growth, window_of(sk, &state->growth) * 3 / 4, LEAST_SSTHRESH);
 }
 
 RENO_UNDO_CWND

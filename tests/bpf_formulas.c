@@ -39,8 +39,19 @@ s64 balia(const struct path *paths, u64 count, u64 this)
 s64 balia_loss(const struct path *paths, u64 count, u64 this)
 {
 	struct balia sums = balia_sums(paths, count, this);
+	u64 window = in_packets(paths[this].window_packets);
 
-	return balia_decrease(&sums, &paths[this]);
+	return window - balia_left(&sums, &paths[this], window);
+}
+
+u64 exact_window_of(u64 packets, s64 credit)
+{
+	return exact_window(packets, credit);
+}
+
+s64 credit_beyond_of(u64 packets, u64 window)
+{
+	return credit_beyond(packets, window);
 }
 
 s64 ewtcp(const struct path *paths, u64 count, u64 this)

@@ -44,9 +44,9 @@ def formulas(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     command = ["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
     subprocess.run([*command, HERE / "bpf_formulas.c", "-o", library], check=True)
     loaded = ctypes.CDLL(str(library))
-    for name in ("lia", "olia", "balia", "balia_loss", "ewtcp", "semicoupled"):
+    for name in ("lia", "olia", "balia", "balia_loss", "ewtcp", "semicoupled", "credit_beyond_of"):
         getattr(loaded, name).restype = ctypes.c_int64
-    for name in ("wvegas_queued_of", "wvegas_alpha_of"):
+    for name in ("wvegas_queued_of", "wvegas_alpha_of", "exact_window_of"):
         getattr(loaded, name).restype = ctypes.c_uint64
     return loaded
 
@@ -67,7 +67,7 @@ def gains(formula: Any, paths: Any) -> list[float]:
 def losses(formulas: ctypes.CDLL, paths: Any) -> list[float]:
     """What BALIA takes of each window after a loss, in packets, of windows that are scaled."""
     count = ctypes.c_uint64(len(paths))
-    return [formulas.balia_loss(paths, count, ctypes.c_uint64(i)) / SCALE for i in range(len(paths))]
+    return [formulas.balia_loss(paths, count, ctypes.c_uint64(i)) / FRACTION / SCALE for i in range(len(paths))]
 
 
 def scaled(windows: Sequence[float]) -> list[float]:
@@ -147,3 +147,13 @@ def test_weights_of_those_that_look_at_nothing_but_windows(formulas: ctypes.CDLL
     paths = paths_of([30, 10], [0.1, 0.2])
     assert gains(formulas.ewtcp, paths) == [0.25, 0.25]
     assert gains(formulas.semicoupled, paths) == [0.75, 0.25]
+
+
+@pytest.mark.parametrize(("packets", "saved"), [(1, 0.0), (3, 0.5), (3, -0.5), (1000, 0.9), ((1 << 20) - 1, -0.25)])
+def test_a_loss_halves_what_is_saved_up_too(formulas: ctypes.CDLL, packets: int, saved: float) -> None:
+    window = formulas.exact_window_of(ctypes.c_uint64(packets), ctypes.c_int64(round(saved * packets * ONE)))
+    assert window / FRACTION == pytest.approx(packets + saved, abs=2 / FRACTION)
+    left = window // 2
+    whole = max(left // FRACTION, 1)
+    credit = formulas.credit_beyond_of(ctypes.c_uint64(whole), ctypes.c_uint64(left))
+    assert whole + credit / (whole * ONE) == pytest.approx(max((packets + saved) / 2, 1), abs=2 / FRACTION)

@@ -30,6 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "signals": set(),
     "captures": {"errors", "signals", "_core"},
     "report": {
+        "algorithms",
         "captures",
         "errors",
         "metrics",

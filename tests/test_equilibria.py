@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from mptcplab import load, run
+from mptcplab.algorithms import Control, equilibrium, why_no_fluid
 from mptcplab.results import RunData
 
-#: Loss of each path; one TCP on the better one has a window of sqrt(2 / p) = 44.7 packets.
 WORLD = """
 name: equilibrium
 hosts: {{client: {{rcvbuf: 4MiB, sndbuf: 4MiB}}, server: {{rcvbuf: 4MiB, sndbuf: 4MiB}}}}
@@ -21,20 +22,15 @@ flows:
 measure: {{every: 100ms}}
 duration: 300s
 """
+#: Loss rates and round-trip times.
+PATHS = [(0.001, 0.1), (0.004, 0.1)]
 REPETITIONS = 10
 SETTLED_S = 20
 SEGMENT_BYTES = 1420
 
-#: The sum of both windows in packets, and the share of the better path, of the fluids.
-FLUIDS = {
-    "reno": (67.1, 0.667),
-    "ewtcp": (33.5, 0.667),
-    "coupled": (44.7, None),
-    "semicoupled": (50.0, 0.80),
-    "lia": (44.7, 0.80),
-    "olia": (44.7, None),
-    "balia": (44.7, 0.843),
-}
+CONTROLS = ("reno", "ewtcp", "coupled", "semicoupled", "lia", "olia", "balia")
+#: Their fluids leave nothing to the worse path; a control keeps its least window there.
+BEST_ALONE = ("coupled", "olia")
 
 
 def windows(data: RunData) -> tuple[float, float]:
@@ -48,16 +44,45 @@ def windows(data: RunData) -> tuple[float, float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("cc", "fluid"), FLUIDS.items(), ids=FLUIDS)
-def test_windows_settle_where_the_fluid_does(cc: str, fluid: tuple[float, float | None], tmp_path: Path) -> None:
+@pytest.mark.parametrize("cc", CONTROLS)
+def test_windows_settle_where_the_fluid_does(cc: str, tmp_path: Path) -> None:
     description = tmp_path / "equilibrium.yaml"
     description.write_text(WORLD.format(cc=cc), encoding="utf-8")
     [experiment] = load(description)
     found = [windows(bundle.load()) for bundle in run(experiment, repeat=REPETITIONS, out=tmp_path)]
     better, worse = np.mean(found, axis=0) / SEGMENT_BYTES
-    window, share = fluid
-    assert 0.80 <= (better + worse) / window <= 1.05
-    if share is None:
+    fluid = equilibrium(cc, PATHS)
+    assert 0.80 <= (better + worse) / sum(fluid) <= 1.05
+    if cc in BEST_ALONE:
+        assert fluid[1] == 0
         assert better / (better + worse) > 0.8
     else:
-        assert better / (better + worse) == pytest.approx(share, abs=0.05)
+        assert better / (better + worse) == pytest.approx(fluid[0] / sum(fluid), abs=0.05)
+
+
+def test_a_control_without_a_fluid_says_why() -> None:
+    assert why_no_fluid("lia") is None
+    assert why_no_fluid("cubic") == "cubic has no fluid: its windows grow with the time since a loss"
+    assert "no fluid of ./mine.py:Mine is known" in str(why_no_fluid("./mine.py:Mine"))
+    assert "ack_counting" in str(why_no_fluid({"name": "reno", "ack_counting": "acks"}))
+
+
+def test_parameters_move_an_equilibrium() -> None:
+    eager = equilibrium({"name": "semicoupled", "a": 4.0}, PATHS)
+    assert eager == pytest.approx([2 * window for window in equilibrium("semicoupled", PATHS)])
+
+
+@pytest.mark.parametrize(
+    ("control", "paths", "why"),
+    [
+        ("wvegas", PATHS, "wvegas has no fluid: its windows follow delays"),
+        ("lia", [(0.01, 0.1), (0.0, 0.1)], "path 1: found a loss rate of 0, allowed is above 0 and below 1"),
+        ("lia", [(0.01, 0.0)], "path 0: found a round-trip time of 0 s"),
+        ("lia", [], "found no path"),
+        ({"name": "semicoupled", "a": -1}, PATHS, "a: found -1, allowed is"),
+        ({"name": "lia", "b": 1}, PATHS, "b: found"),
+    ],
+)
+def test_what_has_no_equilibrium_says_why(control: Control, paths: list[tuple[float, float]], why: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        equilibrium(control, paths)

@@ -1,4 +1,4 @@
-"""The compiled part of mptcplab: the simulator and the tables of a run."""
+"""The compiled part of mptcplab: the simulator, the tables of a run, and the fluids of congestion controls."""
 
 from collections.abc import Callable, Mapping
 from os import PathLike
@@ -31,6 +31,19 @@ def check_parameters(kind: str, algorithm: str, parameters: str) -> tuple[str, s
     """What is wrong with the parameters (JSON) of an algorithm: (parameter, found, allowed), None if nothing is.
 
     ValueError if it is not the JSON of an object.
+    """
+
+def why_no_fluid(control: str, parameters: str = "{}") -> str | None:
+    """Why a congestion control with these parameters (JSON) has no fluid, None if it has one.
+
+    ValueError if it does not take the parameters.
+    """
+
+def equilibrium(control: str, paths: list[tuple[float, float]], parameters: str = "{}") -> list[float]:
+    """The windows in packets at which a congestion control settles as a fluid, one for each path.
+
+    A path is (loss rate, round-trip time in seconds). ValueError if the control has no fluid or does not take the
+    parameters (JSON), and for a path without loss.
     """
 
 @final

@@ -1,11 +1,14 @@
-"""Congestion controls, schedulers and path managers: their names, the old names they also go by, their parameters."""
+"""Congestion controls, schedulers and path managers: their names, the old names they also go by, their parameters.
+
+And where congestion controls settle.
+"""
 
 from __future__ import annotations
 
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -60,6 +63,41 @@ class Refusal:
     parameter: str
     found: str
     allowed: str
+
+
+#: A congestion control as in a resolved experiment: its name, or an object with its name and parameters.
+Control = str | Mapping[str, object]
+
+
+def equilibrium(control: Control, paths: Sequence[tuple[float, float]]) -> list[float]:
+    """The windows in packets at which a congestion control settles as a fluid, one for each path.
+
+    A path is (loss rate, round-trip time in seconds). Raises ValueError if the control has no fluid or does not take
+    its parameters, and for a path without loss.
+    """
+    from mptcplab import _core
+
+    return _core.equilibrium(control_name(control), list(paths), _parameters(control))
+
+
+def why_no_fluid(control: Control) -> str | None:
+    """Why a congestion control has no fluid, None if it has one.
+
+    Raises ValueError for parameters that it does not take.
+    """
+    from mptcplab import _core
+
+    return _core.why_no_fluid(control_name(control), _parameters(control))
+
+
+def control_name(control: Control) -> str:
+    """The name of a congestion control."""
+    return control if isinstance(control, str) else str(control["name"])
+
+
+def _parameters(control: Control) -> str:
+    """Its parameters as JSON."""
+    return json.dumps({} if isinstance(control, str) else {key: control[key] for key in control if key != "name"})
 
 
 #: A class in a file, `./mine.py:MyControl`, an eBPF object, `./mine.bpf.o`, or one of a simulator of one's own,

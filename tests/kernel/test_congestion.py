@@ -34,7 +34,8 @@ FAMILIES = list(zip(COUPLED, [False, True] * 3, strict=True))
 AT_ONCE = 2
 #: Of a window that is larger something has gone wrong, whatever the control.
 MOST_BDPS = 10
-#: So many samples, 100 ms, may be larger where a kernel passes over hooks (docs/kernel-congestion-control.md).
+#: So many samples, a round trip with a full queue, may be larger where a kernel passes over hooks: until the next
+#: acknowledgment puts the window right (docs/kernel-congestion-control.md).
 STRAY_SAMPLES = 5
 SEGMENT_BYTES = 1500
 #: Two disjoint paths: rate, round-trip time without and with a full queue, and with which addresses.

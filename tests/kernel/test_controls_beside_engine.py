@@ -21,7 +21,14 @@ AT_ONCE = 4
 #: By which part means may differ, and by how much the connection's part of a shared link.
 BAND, POINTS = 0.15, 0.10
 #: Cells, or their controls, where they do differ; the page has the reasons.
-DIFFERENT = ("wvegas", "200ms")
+DIFFERENT = (
+    "disjoint/50ms-1bdp/wvegas",
+    "80ms/wvegas",
+    "lossy/wvegas",
+    "80ms/olia",
+    "200ms-fq/",
+    "cubic-200ms-half-bdp",
+)
 
 
 def cells(file: str) -> list[Any]:

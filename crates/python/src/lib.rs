@@ -1,5 +1,6 @@
-//! `mptcplab._core`: thin bindings of `netlab` and `live` for Python.
+//! `mptcplab._core`: thin bindings of `netlab`, `live` and the fluids of `mptcp` for Python.
 
+mod fluid;
 #[cfg(target_os = "linux")]
 mod live;
 mod pcap;
@@ -12,7 +13,7 @@ use classes::{Classes, registry};
 use netlab::capabilities::{Capability, Missing};
 use netlab::parameters::Kind;
 use netlab::registry::Registry;
-use netlab::resolved::{Algorithm, Experiment, ResolvedError};
+use netlab::resolved::{Algorithm, Experiment, Parameters, ResolvedError};
 use netlab::sim::SimulationError;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -28,6 +29,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(parameters, module)?)?;
     module.add_function(wrap_pyfunction!(check_parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(fluid::why_no_fluid, module)?)?;
+    module.add_function(wrap_pyfunction!(fluid::equilibrium, module)?)?;
     module.add_function(wrap_pyfunction!(pcap::one_way, module)?)?;
     module.add_function(wrap_pyfunction!(tables::read_table, module)?)?;
     module.add_function(wrap_pyfunction!(tables::write_parquet, module)?)?;
@@ -105,14 +108,16 @@ fn check_parameters(
 ) -> PyResult<Option<(String, String, String)>> {
     let kind = Kind::ALL.into_iter().find(|one| one.field() == kind);
     let kind = kind.ok_or_else(|| PyValueError::new_err("no kind of algorithm"))?;
-    let parameters = serde_json::from_str(parameters);
-    let parameters = parameters.map_err(|error| PyValueError::new_err(error.to_string()))?;
     let algorithm = Algorithm {
         name: algorithm,
-        parameters,
+        parameters: parameters_of(parameters)?,
     };
     let refusal = netlab::parameters::check(kind, &algorithm).err();
     Ok(refusal.map(|refusal| (refusal.parameter, refusal.found, refusal.allowed)))
+}
+
+fn parameters_of(json: &str) -> PyResult<Parameters> {
+    serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 fn as_rows(table: &[Capability]) -> Vec<(String, bool, String)> {

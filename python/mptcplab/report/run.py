@@ -14,6 +14,7 @@ from mptcplab.plots import drawings_of
 from mptcplab.plots.marks import in_words
 from mptcplab.report.beside import Beside
 from mptcplab.report.captured import CapturedHost
+from mptcplab.report.equilibrium import settlings
 from mptcplab.report.live import Live
 from mptcplab.report.machine import machine_rows
 from mptcplab.report.page import Grid, Picture, render
@@ -82,6 +83,7 @@ def page_of(
         beside=beside,
         beside_pictures=[Picture.of(drawing) for drawing in beside.drawings] if beside else [],
         live=Live.of(run),
+        settlings=settlings(record, run),
         metrics=_all_metrics(record, run),
         # The picture escapes what the description says.
         topology=Markup(as_svg(run.resolved)) if len(run.resolved["links"]) <= MOST_DRAWN_LINKS else None,

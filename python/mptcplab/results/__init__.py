@@ -18,6 +18,7 @@ from mptcplab.results.bundle import (
 )
 from mptcplab.results.entities import Entity, entities
 from mptcplab.results.environment import environment
+from mptcplab.results.equilibrium import Equilibrium, equilibrium_of
 from mptcplab.results.evaluation import Evaluation
 from mptcplab.results.expectations import Verdict, check, check_metric, evaluate
 from mptcplab.results.fates import Fate, fates
@@ -39,6 +40,7 @@ __all__ = [
     "BundleWriter",
     "Crossing",
     "Entity",
+    "Equilibrium",
     "Evaluation",
     "Fate",
     "Happening",
@@ -69,6 +71,7 @@ __all__ = [
     "done_bundles",
     "entities",
     "environment",
+    "equilibrium_of",
     "evaluate",
     "evaluated",
     "fates",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -16,10 +17,12 @@ NO_WINDOWS = "the back-end gave no samples of its windows"
 
 @dataclass(frozen=True)
 class SubflowView:
-    """One subflow of one run."""
+    """One subflow of one run, all the time or between two times."""
 
     run: RunData
     subflow: Subflow
+    since_s: float = 0.0
+    until_s: float = inf
 
     @property
     def two_packets_bytes(self) -> int:
@@ -29,9 +32,12 @@ class SubflowView:
         return 2 * min(mtus, default=1500)
 
     def gauge(self, metric: str) -> Floats | None:
-        """The samples of a gauge while it was open."""
+        """The samples of a gauge while it was open, None if there are none."""
         series = self.run.samples.series(self.subflow.entity, metric)
-        return None if series is None else series.values
+        if series is None:
+            return None
+        inside = series.values[(series.times_s >= self.since_s) & (series.times_s <= self.until_s)]
+        return inside if len(inside) else None
 
 
 def cwnd_limited_ratio(view: SubflowView) -> Value:

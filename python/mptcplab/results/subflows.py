@@ -71,6 +71,10 @@ class Subflow:
         """Whether it was open at a time."""
         return self.opened_s is not None and self.opened_s <= at_s and (self.closed_s is None or self.closed_s > at_s)
 
+    def lived(self, since_s: float, until_s: float) -> bool:
+        """Whether it was open all the time between two times."""
+        return self.alive_at(since_s) and (self.closed_s is None or self.closed_s >= until_s)
+
 
 @once_a_run
 def subflows_of(run: RunData, flow: str) -> list[Subflow]:

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use libbpf_rs::Link;
 use rustix::fs::{FsWord, statfs};
 use rustix::mount::{MountFlags, mount};
 
@@ -16,7 +17,7 @@ use crate::LiveError;
 /// Where the kernel keeps what lasts without a process (bpffs), and the part of it that is ours.
 const PINS: &str = "/sys/fs/bpf";
 const OURS: &str = "/sys/fs/bpf/mptcplab";
-/// The kernel waits for all readers (RCU), on a busy machine for seconds.
+/// Where a file gone is all that takes a control back, the kernel does it after a grace period, on a busy machine of seconds.
 const LONGEST_REMOVAL: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 const BPF_FS_MAGIC: FsWord = 0xcafe_4a11;
@@ -131,25 +132,30 @@ fn pin_of(name: &str) -> PathBuf {
 
 /// Whether it was there.
 fn unpin(name: &str) -> Result<bool, LiveError> {
-    match fs::remove_file(pin_of(name)) {
-        Ok(()) => {
-            wait_until_gone(name);
-            Ok(true)
-        }
+    let pin = pin_of(name);
+    // Takes it back at once, whoever holds it. Before Linux 6.9 there is no such thing, and its file is all that holds it.
+    let _ = Link::open(&pin).and_then(|link| link.detach());
+    match fs::remove_file(&pin) {
+        Ok(()) => wait_until_gone(name).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => {
-            let doing = format!("removing {}", pin_of(name).display());
-            Err(LiveError::while_(doing)(error))
-        }
+        Err(error) => Err(LiveError::while_(format!("removing {}", pin.display()))(
+            error,
+        )),
     }
 }
 
-/// The kernel takes a control back a moment after its file is gone; not before somebody else who holds it lets it go.
-fn wait_until_gone(name: &str) {
+fn wait_until_gone(name: &str) -> Result<(), LiveError> {
     let start = Instant::now();
-    while available().iter().any(|there| there == name) && start.elapsed() < LONGEST_REMOVAL {
+    while available().iter().any(|there| there == name) {
+        if start.elapsed() > LONGEST_REMOVAL {
+            let waited_s = LONGEST_REMOVAL.as_secs();
+            return Err(LiveError::Failed(format!(
+                "{name}: the kernel still has it {waited_s} s after it was removed, as long as another program holds it"
+            )));
+        }
         thread::sleep(LOOK_EVERY);
     }
+    Ok(())
 }
 
 /// The usual mount, where the machine does not have it yet.

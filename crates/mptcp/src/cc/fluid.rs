@@ -3,7 +3,10 @@
 //!
 //! `p` is the probability that a packet begins a loss episode, more than 0, windows are in packets, times in seconds.
 
-use super::balia;
+use thiserror::Error;
+
+use super::parameters::{AckCounting, LiaForm, Parameters};
+use super::{balia, ewtcp as weighted};
 
 /// A path with the loss that it has.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,6 +22,146 @@ impl LossyPath {
     pub fn tcp_rate(&self) -> f64 {
         reno(self.p) / self.rtt_s
     }
+}
+
+/// The windows of a fluid in packets, one for each path.
+pub type Fluid = fn(&[LossyPath], &Parameters) -> Vec<f64>;
+
+/// The fluid of each of [`CONGESTION_CONTROLS`](super::CONGESTION_CONTROLS), or why it has none.
+pub const FLUIDS: &[(&str, Result<Fluid, &str>)] = &[
+    ("reno", Ok(|paths, _| each(paths, reno))),
+    ("cubic", Err(GROWS_WITH_TIME)),
+    ("bbr", Err("its windows follow rates, not losses")),
+    ("lia", Ok(|paths, _| lia(paths))),
+    ("olia", Ok(|paths, _| olia(paths))),
+    ("balia", Ok(|paths, _| balia(paths))),
+    ("wvegas", Err(FOLLOWS_DELAYS)),
+    (
+        "ewtcp",
+        Ok(|paths, given| {
+            let a = given
+                .ewtcp
+                .a
+                .unwrap_or_else(|| weighted::weight(paths.len()));
+            each(paths, |p| ewtcp(p, a))
+        }),
+    ),
+    ("coupled", Ok(|paths, _| coupled(&losses(paths)))),
+    (
+        "semicoupled",
+        Ok(|paths, given| semicoupled(&losses(paths), given.semicoupled.a)),
+    ),
+    ("fixed_cwnd", Err("its windows are constant")),
+    ("lia-oot", Err(ROUNDS)),
+    ("olia-oot", Err(ROUNDS)),
+    ("balia-oot", Err(ROUNDS)),
+    ("wvegas-oot", Err(FOLLOWS_DELAYS)),
+    (
+        "x-dwc",
+        Err("which subflows are coupled changes all the time"),
+    ),
+    ("x-mpcubic", Err(GROWS_WITH_TIME)),
+];
+
+const GROWS_WITH_TIME: &str = "its windows grow with the time since a loss";
+const FOLLOWS_DELAYS: &str = "its windows follow delays, not losses";
+const ROUNDS: &str = "the integers of the out-of-tree kernel leave its formula";
+
+/// Why there is no equilibrium. Paths are numbered from 0.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum NoEquilibrium {
+    /// No control of the engine has this name.
+    #[error("no fluid of {0} is known; there are those of {found}", found = with_fluid())]
+    UnknownControl(String),
+    /// The control has no fluid, or not with these parameters.
+    #[error("{control} has no fluid: {because}")]
+    NoFluid {
+        /// Its name.
+        control: String,
+        /// Why.
+        because: &'static str,
+    },
+    /// There is no path.
+    #[error("found no path, allowed is one or more")]
+    NoPath,
+    /// The loss of a path is no probability between 0 and 1: without losses windows grow until something else stops
+    /// them.
+    #[error("path {path}: found a loss rate of {p}, allowed is above 0 and below 1")]
+    Loss {
+        /// Which path.
+        path: usize,
+        /// What was given.
+        p: f64,
+    },
+    /// The round-trip time of a path is not a finite time above 0.
+    #[error("path {path}: found a round-trip time of {rtt_s} s, allowed is any above 0")]
+    RoundTrip {
+        /// Which path.
+        path: usize,
+        /// What was given, in seconds.
+        rtt_s: f64,
+    },
+}
+
+fn with_fluid() -> String {
+    let found = FLUIDS.iter().filter(|(_, fluid)| fluid.is_ok());
+    found.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// The fluid of a control with these parameters.
+///
+/// # Errors
+/// It has none.
+pub fn of(control: &str, parameters: &Parameters) -> Result<Fluid, NoEquilibrium> {
+    let found = FLUIDS.iter().find(|(name, _)| *name == control);
+    let (_, fluid) = found.ok_or_else(|| NoEquilibrium::UnknownControl(control.to_owned()))?;
+    let fluid = fluid.and_then(|fluid| departure(parameters).map_or(Ok(fluid), Err));
+    fluid.map_err(|because| NoEquilibrium::NoFluid {
+        control: control.to_owned(),
+        because,
+    })
+}
+
+/// The windows in packets, one for each path, at which a control with these parameters settles.
+///
+/// # Errors
+/// The control has no fluid, there is no path, or one has no loss or no round-trip time.
+pub fn equilibrium(
+    control: &str,
+    parameters: &Parameters,
+    paths: &[LossyPath],
+) -> Result<Vec<f64>, NoEquilibrium> {
+    let fluid = of(control, parameters)?;
+    if paths.is_empty() {
+        return Err(NoEquilibrium::NoPath);
+    }
+    for (path, LossyPath { p, rtt_s }) in paths.iter().copied().enumerate() {
+        if !(p > 0.0 && p < 1.0) {
+            return Err(NoEquilibrium::Loss { path, p });
+        }
+        if !(rtt_s > 0.0 && rtt_s.is_finite()) {
+            return Err(NoEquilibrium::RoundTrip { path, rtt_s });
+        }
+    }
+    Ok(fluid(paths, parameters))
+}
+
+/// What the parameters change of the formulas that the fluids have.
+fn departure(parameters: &Parameters) -> Option<&'static str> {
+    if parameters.ack_counting == AckCounting::Acks {
+        return Some(
+            "with ack_counting: acks it grows by how many packets an acknowledgment covers",
+        );
+    }
+    (parameters.lia.form == LiaForm::Nsdi).then_some("with form: nsdi it is another formula")
+}
+
+fn each(paths: &[LossyPath], window: impl Fn(f64) -> f64) -> Vec<f64> {
+    paths.iter().map(|path| window(path.p)).collect()
+}
+
+fn losses(paths: &[LossyPath]) -> Vec<f64> {
+    paths.iter().map(|path| path.p).collect()
 }
 
 /// The window of TCP when every packet may be lost: (1/w) = p (w/2).

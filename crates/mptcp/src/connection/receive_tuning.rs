@@ -74,12 +74,14 @@ impl Threshold {
         }
     }
 
-    /// A segment with so much payload came, and the buffer is that large now.
-    fn raise(&mut self, payload_bytes: u32, mss_bytes: u16, capacity_bytes: u64) {
+    /// A segment with so much payload came, and the buffer is that large now. Says whether that raised it.
+    fn raise(&mut self, payload_bytes: u32, mss_bytes: u16, capacity_bytes: u64) -> bool {
+        let before = self.bytes;
         if payload_bytes >= LEAST_BYTES {
-            let raised = self.bytes + 2 * u64::from(payload_bytes.max(mss_bytes.into()));
-            self.bytes = raised.min(capacity_bytes).max(self.bytes);
+            let raised = before + 2 * u64::from(payload_bytes.max(mss_bytes.into()));
+            self.bytes = raised.min(capacity_bytes).max(before);
         }
+        self.bytes > before
     }
 }
 
@@ -93,14 +95,17 @@ impl Connection {
         self.receive.window_bytes_within(threshold.bytes)
     }
 
-    /// A segment with so much payload came on a path.
+    /// A segment with so much payload came on a path. Each one that raises what is offered is acknowledged at once, as in Linux:
+    /// on a path that carries little, which never offers all of the buffer, that is every one.
     pub(super) fn raise_receive_threshold(&mut self, which: usize, payload_bytes: u32) {
         let threshold = match self.config.behaviour.shares_receive_threshold {
             true => &mut self.receive_threshold,
             false => &mut self.paths[which].receive_threshold,
         };
         let mss = self.config.subflow.mss_bytes;
-        threshold.raise(payload_bytes, mss, self.receive.capacity_bytes());
+        if threshold.raise(payload_bytes, mss, self.receive.capacity_bytes()) {
+            self.paths[which].subflow.acknowledge_now();
+        }
     }
 
     /// The round trip is the longest of those on which data comes.
@@ -142,15 +147,19 @@ mod tests {
             initial_bytes: 10_000,
             max_bytes: 50_000,
         });
-        let raised: Vec<_> = [100, 128, 1400, 1400]
-            .map(|payload_bytes| {
-                threshold.raise(payload_bytes, 1460, 15_000);
-                threshold.bytes
-            })
-            .to_vec();
-        assert_eq!(raised, [10_000, 12_920, 15_000, 15_000]);
+        let raised = [100, 128, 1400, 1400].map(|payload_bytes| {
+            let is_raised = threshold.raise(payload_bytes, 1460, 15_000);
+            (is_raised, threshold.bytes)
+        });
+        let expected = [
+            (false, 10_000),
+            (true, 12_920),
+            (true, 15_000),
+            (false, 15_000),
+        ];
+        assert_eq!(raised, expected);
         let mut whole = Threshold::new(Buffer::Fixed(15_000));
-        whole.raise(1400, 1460, 15_000);
+        assert!(!whole.raise(1400, 1460, 15_000));
         assert_eq!(whole.bytes, 15_000);
     }
 

@@ -449,6 +449,12 @@ impl Subflow {
         self.acks.ask(Due::Alone);
     }
 
+    /// Acknowledges at once what came, with data if there is any to be sent.
+    pub fn acknowledge_now(&mut self) {
+        self.rests_with = None;
+        self.acks.ask(Due::Now);
+    }
+
     /// Whether short segments wait for more data ([`Config::nagle`]).
     pub fn set_nagle(&mut self, on: bool) {
         self.rests_with = None;

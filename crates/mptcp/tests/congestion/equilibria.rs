@@ -1,8 +1,8 @@
 //! Where the controls settle when every packet may be lost, against the windows of their fluids.
 
-use mptcp::cc::fluid::{self, LossyPath};
-use mptcp::cc::parameters::Parameters;
-use mptcp::cc::{Congestion, ewtcp};
+use mptcp::cc::fluid::{FLUIDS, LossyPath, NoEquilibrium, equilibrium};
+use mptcp::cc::parameters::{LiaForm, Parameters};
+use mptcp::cc::{CONGESTION_CONTROLS, Congestion};
 use mptcp::time::MILLISECOND;
 
 use crate::connection::Connection;
@@ -58,19 +58,23 @@ fn mean_windows(name: &str) -> Vec<f64> {
 }
 
 /// The sum is a little below that of the fluid, as loss comes in bursts, and the first path has its share of it.
-fn assert_settles(name: &str, fluid: &[f64]) {
+fn assert_settles(name: &str) {
     let total = |windows: &[f64]| windows.iter().sum::<f64>();
-    let found = mean_windows(name);
-    let ratio = total(&found) / total(fluid);
+    let (found, fluid) = (mean_windows(name), fluid(name));
+    let ratio = total(&found) / total(&fluid);
     assert!(
         (0.8..=1.05).contains(&ratio),
         "{name}: {found:?} against {fluid:?}"
     );
-    let (share, expected) = (found[0] / total(&found), fluid[0] / total(fluid));
+    let (share, expected) = (found[0] / total(&found), fluid[0] / total(&fluid));
     assert!(
         (share - expected).abs() <= 0.05,
         "{name}: {share} against {expected}"
     );
+}
+
+fn fluid(name: &str) -> Vec<f64> {
+    equilibrium(name, &Parameters::default(), &paths()).unwrap()
 }
 
 fn paths() -> Vec<LossyPath> {
@@ -84,27 +88,53 @@ fn paths() -> Vec<LossyPath> {
 
 #[test]
 fn reno_and_ewtcp_settle_as_single_flows_of_their_weight() {
-    assert_settles("reno", &P.map(fluid::reno));
-    assert_settles("ewtcp", &P.map(|p| fluid::ewtcp(p, ewtcp::weight(2))));
+    assert_settles("reno");
+    assert_settles("ewtcp");
 }
 
 #[test]
 fn semicoupled_lia_and_balia_settle_where_their_fluids_do() {
-    assert_settles("semicoupled", &fluid::semicoupled(&P, 1.0));
-    assert_settles("lia", &fluid::lia(&paths()));
-    assert_settles("balia", &fluid::balia(&paths()));
+    assert_settles("semicoupled");
+    assert_settles("lia");
+    assert_settles("balia");
 }
 
 #[test]
 fn olia_leaves_most_to_the_best_path() {
     let found = mean_windows("olia");
-    let (total, fluid) = (found[0] + found[1], fluid::reno(P[0]));
-    assert!((0.8..=1.05).contains(&(total / fluid)), "{found:?}");
+    let (total, fluid) = (found[0] + found[1], fluid("olia"));
+    assert!((0.8..=1.05).contains(&(total / fluid[0])), "{found:?}");
     assert!(found[0] / total > 0.8, "{found:?}");
+    assert_eq!(fluid[1], 0.0);
 }
 
 #[test]
 fn coupled_leaves_the_lossy_path_near_its_least_window() {
     let found = mean_windows("coupled");
     assert!(found[0] / (found[0] + found[1]) > 0.8, "{found:?}");
+}
+
+#[test]
+fn every_control_has_a_fluid_or_a_reason() {
+    let fluids = FLUIDS.iter().map(|(name, _)| *name);
+    let controls = CONGESTION_CONTROLS.iter().map(|(name, _)| *name);
+    assert!(fluids.eq(controls));
+}
+
+#[test]
+fn what_has_no_equilibrium_says_why() {
+    let why = |control: &str, parameters: &Parameters, paths: &[LossyPath]| {
+        let error: NoEquilibrium = equilibrium(control, parameters, paths).unwrap_err();
+        error.to_string()
+    };
+    let default = Parameters::default();
+    let mut nsdi = default;
+    nsdi.lia.form = LiaForm::Nsdi;
+    let path = |p, rtt_s| vec![LossyPath { p, rtt_s }];
+    assert!(why("bbr", &default, &paths()).starts_with("bbr has no fluid: its windows follow"));
+    assert!(why("lia", &nsdi, &paths()).contains("form: nsdi"));
+    assert!(why("mine", &default, &paths()).contains("those of reno, lia, olia"));
+    assert!(why("lia", &default, &[]).contains("found no path"));
+    assert!(why("lia", &default, &path(0.0, 0.1)).contains("path 0: found a loss rate of 0"));
+    assert!(why("lia", &default, &path(1e-3, f64::NAN)).contains("round-trip time of NaN s"));
 }

@@ -82,6 +82,26 @@ fn a_receive_buffer_grows_with_what_is_read_and_not_beyond_its_limit() {
     assert!((400_000..501_000).contains(&late), "{late} bytes");
 }
 
+/// Acknowledgments for each data segment of 2 MB.
+fn acknowledgments_per_segment(receive_buffer: Buffer) -> f64 {
+    let mut stack = sized(AUTO, receive_buffer);
+    Arc::make_mut(&mut stack.config.subflow).quick_acks = 0;
+    let mut pair = Pair::new(1, long_paths(), &stack);
+    pair.transfer(2_000_000, 0);
+    pair.run_to_both_finishes(seconds(60));
+    let of = |side| pair.log.iter().filter(move |(_, by, _)| *by == side);
+    let segments = of(CLIENT).filter(|(_, _, packet)| !packet.segment.payload.is_empty());
+    of(SERVER).count() as f64 / segments.count() as f64
+}
+
+#[test]
+fn each_segment_that_opens_the_receive_window_is_acknowledged_at_once() {
+    let whole = acknowledgments_per_segment(Buffer::Fixed(6 << 20));
+    assert!(whole < 0.6, "{whole}");
+    let growing = acknowledgments_per_segment(AUTO);
+    assert!(growing > 0.8, "{growing}");
+}
+
 #[test]
 fn a_slow_reader_keeps_its_receive_buffer_small() {
     let mut pair = Pair::new(1, long_paths(), &sized(AUTO, AUTO));

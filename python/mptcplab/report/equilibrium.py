@@ -1,0 +1,120 @@
+"""Where congestion controls should have settled, beside where they did: a section of the page of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mptcplab.algorithms import Control, control_name
+from mptcplab.report.page import Grid
+from mptcplab.report.quantities import MISSING, quantity
+from mptcplab.results import Absent, Equilibrium, RunData, Value, equilibrium_of
+from mptcplab.results.entities import Json
+from mptcplab.results.run_data import NotConcerned
+
+MOST_FLOWS = 20
+#: The part of the samples above which something is the rule.
+MOSTLY = 0.5
+#: The width of a range of shares from which on the losses do not tell which path is better.
+UNDECIDED = 0.5
+HEADS = ["subflow", "link", "loss", "round-trip time", "share", "share in equilibrium", "if losses differ by chance"]
+
+
+@dataclass(frozen=True)
+class Settling:
+    """A flow with its control: both shares of each subflow, and why they may differ; no table where there is none."""
+
+    flow: str
+    control: str
+    grid: Grid | None
+    remarks: Sequence[str]
+
+
+def settlings(record: Json, run: RunData) -> list[Settling]:
+    """Of each connection whose control has a fluid, and of which two subflows or more carried data."""
+    used = {one["where"]: one["used"] for one in record["substitutions"]}
+    flows = [flow for flow in run.resolved["flows"] if flow["transport"] == "mptcp"][:MOST_FLOWS]
+    controls = {flow["id"]: _used(flow["cc"], used.get(f"flows.{flow['id']}.cc")) for flow in flows}
+    found = {flow: equilibrium_of(run, flow, control) for flow, control in controls.items()}
+    return [
+        _settling(flow, controls[flow], equilibrium, run)
+        for flow, equilibrium in found.items()
+        if not isinstance(equilibrium, NotConcerned)
+    ]
+
+
+def _used(preferred: Sequence[Control], used: str | None) -> Control:
+    """Of controls in order of preference the one that ran; the first, if there was no substitution."""
+    return next((one for one in preferred if control_name(one) == used), preferred[0])
+
+
+def _settling(flow: str, control: Control, found: Equilibrium | Absent, run: RunData) -> Settling:
+    if isinstance(found, Absent):
+        return Settling(
+            flow, _label(control), None, [f"No equilibrium: {found.why}; something else bounded its window."]
+        )
+    return Settling(flow, _label(control), _grid(found), [_since(found), *_limits(found), *_changes(found, run)])
+
+
+def _label(control: Control) -> str:
+    """``semicoupled (a 2.0)``."""
+    given = {} if isinstance(control, str) else {key: control[key] for key in control if key != "name"}
+    of = ", ".join(f"{key} {value}" for key, value in given.items())
+    return f"{control_name(control)} ({of})" if of else control_name(control)
+
+
+def _grid(found: Equilibrium) -> Grid:
+    rows = [
+        [
+            str(one.subflow.id),
+            one.subflow.link or MISSING,
+            f"{100 * one.loss_ratio:.2g} %",
+            quantity(one.rtt_s, "s"),
+            _percent(found.share(one)),
+            _percent(fluid.share),
+            f"{100 * fluid.low:.0f} to {_percent(fluid.high)}",
+        ]
+        for one, fluid in zip(found.subflows, found.fluid, strict=True)
+    ]
+    return Grid(HEADS, rows, frozenset(range(2, len(HEADS))))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _since(found: Equilibrium) -> str:
+    return f"Measured from {quantity(found.since_s, 's')} to {quantity(found.until_s, 's')}."
+
+
+def _limits(found: Equilibrium) -> Iterator[str]:
+    """What bounded windows other than losses, as far as the samples tell."""
+    least = [one.subflow.id for one in found.subflows if _or(one.smallest_cwnd_ratio, 0.0) > MOSTLY]
+    if least:
+        yield f"{_subflows(least)}: the window was at its least most of the time, where losses cannot make it smaller."
+    unused = [one.subflow.id for one in found.subflows if _or(one.cwnd_limited_ratio, 1.0) < MOSTLY]
+    if unused:
+        yield (
+            f"{_subflows(unused)}: the window was not full most of the time, so that the application, the scheduler or "
+            "the receive window bounded what was sent."
+        )
+    if any(fluid.high - fluid.low > UNDECIDED for fluid in found.fluid):
+        yield "The losses are too close, or too few, to tell which path is the better one."
+
+
+def _changes(found: Equilibrium, run: RunData) -> Iterator[str]:
+    """What changed while it was measured."""
+    events = [one.id for one in run.happenings if found.since_s <= one.actual_s <= found.until_s]
+    if events:
+        yield f"Meanwhile there was {', '.join(events)}: it is the mean of different states."
+    passing = [one.subflow.id for one in found.subflows if not one.subflow.lived(found.since_s, found.until_s)]
+    if passing:
+        yield f"{_subflows(passing)}: not open all of this time."
+
+
+def _or(value: Value, otherwise: float) -> float:
+    return otherwise if isinstance(value, Absent) else value
+
+
+def _subflows(ids: Sequence[int]) -> str:
+    return f"Subflow{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
