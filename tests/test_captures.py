@@ -16,6 +16,8 @@ links:
   lte: {between: [client.wwan0, server.eth1], rate: 10mbit, delay: 25ms, queue: 2000p}
 flows:
   upload: {from: client, to: server, transport: mptcp, app: {bulk: {bytes: 2MB}}, scheduler: blest, cc: olia, path_manager: full_mesh}
+  call: {from: client, to: server, transport: udp, app: {cbr: {rate: 200kbit}}, primary: wifi}
+  pinged: {from: client, to: server, transport: udp, app: {probe: {every: 50ms}}, primary: lte}
   asked: {from: server, to: client, opened_by: to, app: {request_response: {request: 200, response: 20kB, count: 50}}, path_manager: full_mesh}
 events:
   - {at: 300ms, backup: client.wwan0, on: true}

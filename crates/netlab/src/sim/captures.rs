@@ -133,13 +133,13 @@ fn udp_packet(
         true => (listening, sending),
         false => (sending, listening),
     };
-    let bytes = packet.datagram_bytes();
     UdpPacket {
         source,
         destination,
         ecn: Ecn::NotCapable,
         source_port,
         destination_port,
-        payload: Payload::stream(datagram.application, datagram.number * bytes, bytes as u32),
+        // Of anything else, protocol analysers guess what it may be: RTCP, say, and malformed.
+        payload: Payload::literal(vec![0; packet.datagram_bytes() as usize]),
     }
 }
