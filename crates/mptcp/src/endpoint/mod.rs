@@ -44,8 +44,8 @@ use crate::pm::{self, AddressChanges, AddressPair, FourTuple, Role};
 use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{
-    AddressId, Ecn, Flags, Hops, Join, Key, MptcpOption, Packet, ResetReason, Segment, TcpOptions,
-    Token,
+    AddressId, Ecn, Flags, Hops, IcmpError, Join, Key, MptcpOption, Packet, ResetReason, Segment,
+    TcpOptions, Token,
 };
 
 /// A connection of an endpoint. It is never used again.
@@ -352,6 +352,17 @@ impl Endpoint {
             self.handle_syn(now, four, segment);
         } else if !self.resume_handshake(now, four, packet) {
             self.refuse(four, segment, None);
+        }
+    }
+
+    /// Takes what ICMP says of a packet that was sent from here. One of a connection that is no more is ignored.
+    pub fn handle_icmp_error(&mut self, now: Nanos, error: &IcmpError) {
+        let four = FourTuple {
+            local: error.sender,
+            remote: error.receiver,
+        };
+        if let Some(id) = self.connection_between(four) {
+            self.with(id, |connection, _| connection.handle_icmp_error(now, error));
         }
     }
 

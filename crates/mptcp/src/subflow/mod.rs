@@ -16,6 +16,7 @@
 //! | How much otherwise? | the congestion control says, [`crate::cc`], through [`Control`]; the peer's window (RFC 7323) bounds it |
 //! | When is an acknowledgment sent? | for every second segment, after a delay, or at once (RFC 5681, section 4.2) |
 //! | Did a router mark it? | ECN as of RFC 3168 |
+//! | Was it too long for a link? | ICMP tells (RFC 1191, 8201); it goes again in shorter segments |
 //!
 //! What is measured of it is in [`Counters`].
 //!
@@ -37,6 +38,7 @@ mod frto;
 mod handshake;
 mod options;
 mod pacing;
+mod path_mtu;
 pub mod prr;
 pub mod rack;
 mod reassembly;
