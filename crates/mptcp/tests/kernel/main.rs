@@ -18,4 +18,5 @@ mod handshake;
 mod interference;
 mod interoperation;
 mod joins;
+mod path_mtu;
 mod transfer;
