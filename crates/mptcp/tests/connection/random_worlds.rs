@@ -49,9 +49,13 @@ struct Outage {
 
 fn path() -> impl Strategy<Value = PathModel> {
     let faults = (0..5u32, 0..3u32, 0..3u32);
-    (1..50u64, 1..100u64, faults).prop_map(
-        |(rate_mbps, delay_ms, (loss, duplication, reordering))| {
-            PathModel::new(rate_mbps, delay_ms).with(Faults {
+    // Seldom a router takes shorter packets, and says so; no shorter ones than links of IPv6 must take.
+    let mtu_bytes = prop::option::weighted(0.2, 1280..1500u64);
+    (1..50u64, 1..100u64, faults, mtu_bytes).prop_map(
+        |(rate_mbps, delay_ms, (loss, duplication, reordering), mtu_bytes)| PathModel {
+            mtu_bytes: mtu_bytes.unwrap_or(u64::MAX),
+            tells_mtu: true,
+            ..PathModel::new(rate_mbps, delay_ms).with(Faults {
                 loss: f64::from(loss) / 100.0,
                 duplication: f64::from(duplication) / 100.0,
                 reordering: f64::from(reordering) / 100.0,

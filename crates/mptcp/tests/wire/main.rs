@@ -1,5 +1,6 @@
 //! Packets and their bytes: what was written is read again.
 
+mod icmp;
 mod malformed;
 mod round_trip;
 mod values;
