@@ -98,7 +98,6 @@ fn wire(weather: &Weather, direction: u64) -> Wire {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
     #[test]
     fn streams_arrive_whole_and_both_sides_end(
         weather in weather(),
