@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use mptcp::cc;
 use mptcp::connection::Buffer;
 
 use crate::world::{Faults, Pair, PathModel, SERVER, Stack, seconds};
@@ -15,7 +16,6 @@ const SNAPSHOT_PATH: &str = concat!(
     "/tests/connection/throughput_grid.txt"
 );
 const BYTES: u64 = 1_200_000;
-const CONTROLS: [&str; 6] = ["reno", "cubic", "lia", "olia", "balia", "bbr"];
 const BUFFERS_KB: [u64; 2] = [50, 1000];
 const LOSSES_PERCENT: [f64; 2] = [0.0, 1.0];
 const ROUND_TRIPS_MS: [u64; 2] = [20, 100];
@@ -45,12 +45,12 @@ fn goodput(control: &'static str, buffer_kb: u64, loss_percent: f64, round_trip_
 fn grid() -> String {
     let mut table = String::from(
         "Mbit/s of 1.2 MB over two paths: 8 Mbit/s with the round-trip time R, 4 Mbit/s with 2 R.\n\
-         control   buffer   loss   R: 20 ms  100 ms\n",
+         control      buffer   loss   R: 20 ms  100 ms\n",
     );
-    for control in CONTROLS {
+    for (control, _) in cc::CONGESTION_CONTROLS {
         for buffer_kb in BUFFERS_KB {
             for loss in LOSSES_PERCENT {
-                write!(table, "{control:8} {buffer_kb:4} kB  {loss:3.1} % ").expect("it grows");
+                write!(table, "{control:11} {buffer_kb:4} kB  {loss:3.1} % ").expect("it grows");
                 for round_trip_ms in ROUND_TRIPS_MS {
                     let goodput = goodput(control, buffer_kb, loss, round_trip_ms);
                     write!(table, " {goodput:7.1}").expect("it grows");

@@ -2,6 +2,7 @@
 
 pub mod middleboxes;
 mod network;
+mod promises;
 mod stack;
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
