@@ -19,3 +19,4 @@ mod starts;
 mod syn_floods;
 mod throughput_grid;
 mod windows;
+mod wraps;
