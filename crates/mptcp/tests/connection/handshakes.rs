@@ -260,6 +260,27 @@ fn no_two_connections_have_the_same_key() {
 }
 
 #[test]
+fn a_key_is_all_64_bits_that_the_generator_draws() {
+    for drawn in [1, 0x0123_4567_89ab_cdef, 0x7edc_ba98_7654_3210] {
+        let (_, _, syn) = syn_of_client();
+        let mut server = lone_endpoint(drawn);
+        server.listen(PORT, Stack::default().profile());
+        server.handle_packet(0, &syn);
+        let answer = server.poll_transmit(0).expect("a SYN/ACK");
+        let key = answer
+            .segment
+            .options
+            .mptcp
+            .iter()
+            .find_map(|option| match option {
+                MptcpOption::Capable(Capable::SynAck { sender_key, .. }) => Some(*sender_key),
+                _ => None,
+            });
+        assert_eq!(key, Some(drawn));
+    }
+}
+
+#[test]
 fn every_subflow_of_every_connection_begins_with_another_number() {
     let mut numbers = BTreeSet::new();
     for seed in 1..=20 {
