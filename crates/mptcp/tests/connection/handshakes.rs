@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 
-use mptcp::connection::{Connection, Event, Mode, keys};
+use mptcp::connection::{Connection, Event, Mode};
 use mptcp::endpoint::{ConnectError, ConnectionId, Endpoint, NetworkView};
 use mptcp::pm::FourTuple;
 use mptcp::subflow::CloseReason;
@@ -261,19 +261,24 @@ fn no_two_connections_have_the_same_key() {
     assert_eq!(different.len(), tokens.len());
 }
 
+/// The key of a SYN/ACK.
+fn key_in(answer: &Packet) -> Option<u64> {
+    let mut options = answer.segment.options.mptcp.iter();
+    options.find_map(|option| match option {
+        MptcpOption::Capable(Capable::SynAck { sender_key, .. }) => Some(*sender_key),
+        _ => None,
+    })
+}
+
 #[test]
-fn keys_are_what_the_generator_draws() {
-    for key in [1, 0x0123_4567_89ab_cdef] {
-        let mut endpoint = lone_endpoint(key);
-        let (local, remote) = (
-            SocketAddr::new(ipv4(0, CLIENT), 0),
-            SocketAddr::new(ipv4(0, SERVER), PORT),
-        );
-        let profile = Stack::default().profile();
-        let id = endpoint.connect(0, local, remote, &profile);
-        let connection = endpoint.connection(id.expect("a free port"));
-        let token = connection.map(Connection::local_token);
-        assert_eq!(token, Some(keys::token(key)));
+fn a_key_is_all_64_bits_that_the_generator_draws() {
+    for drawn in [1, 0x0123_4567_89ab_cdef, 0x7edc_ba98_7654_3210] {
+        let (_, _, syn) = syn_of_client();
+        let mut server = lone_endpoint(drawn);
+        server.listen(PORT, Stack::default().profile());
+        server.handle_packet(0, &syn);
+        let answer = server.poll_transmit(0).expect("a SYN/ACK");
+        assert_eq!(key_in(&answer), Some(drawn));
     }
 }
 
@@ -388,30 +393,20 @@ fn connections_start_from_the_ports_that_were_named_and_no_others() {
     assert_eq!(first[3], Err(none));
 }
 
-/// What a server that answers all SYNs by cookies says to that SYN, and the key in it.
-fn cookie(server: &mut Endpoint, syn: &Packet) -> (Packet, Option<u64>) {
+/// What a server that answers all SYNs by cookies says to that SYN.
+fn cookie(server: &mut Endpoint, syn: &Packet) -> Packet {
     let mut stack = Stack::default();
     stack.config.max_half_open = 0;
     server.listen(PORT, stack.profile());
     while server.poll_transmit(0).is_some() {}
     server.handle_packet(0, syn);
-    let answer = server.poll_transmit(0).expect("a SYN/ACK");
-    let key = answer
-        .segment
-        .options
-        .mptcp
-        .iter()
-        .find_map(|option| match option {
-            MptcpOption::Capable(Capable::SynAck { sender_key, .. }) => Some(*sender_key),
-            _ => None,
-        });
-    (answer, key)
+    server.poll_transmit(0).expect("a SYN/ACK")
 }
 
 #[test]
 fn a_cookie_whose_token_is_in_use_is_plain_tcp() {
     let (mut client, _, syn) = syn_of_client();
-    let (_, key) = cookie(&mut lone_endpoint(1), &syn);
+    let key = key_in(&cookie(&mut lone_endpoint(1), &syn));
     let mut server = lone_endpoint(key.expect("it speaks Multipath TCP"));
     let (local, remote) = (
         SocketAddr::new(ipv4(0, SERVER), 0),
@@ -421,8 +416,8 @@ fn a_cookie_whose_token_is_in_use_is_plain_tcp() {
     let first = server
         .connect(0, local, remote, &profile)
         .expect("a free port");
-    let (answer, key) = cookie(&mut server, &syn);
-    assert_eq!(key, None);
+    let answer = cookie(&mut server, &syn);
+    assert_eq!(key_in(&answer), None);
     client.handle_packet(0, &answer);
     let third = client.poll_transmit(0).expect("the third packet");
     server.handle_packet(0, &third);
