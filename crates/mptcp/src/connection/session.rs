@@ -458,7 +458,7 @@ impl PathOptions<'_> {
         options.extend(fail.map(|data_seq| MptcpOption::Fail { data_seq }));
         if self.session.awaits_infinite_mapping {
             let used: usize = options.iter().map(MptcpOption::wire_len).sum();
-            let room = room_bytes - used;
+            let room = room_bytes.saturating_sub(used);
             let ack = self.session.dss(None, false, room);
             options.extend(Some(ack).filter(|ack| ack.wire_len() <= room));
         }
