@@ -18,7 +18,8 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use before_wraps::BeforeWraps;
-pub use network::{Faults, Network, PathModel};
+use network::Arrival;
+pub use network::{Faults, Network, PathModel, too_big};
 pub use stack::Stack;
 
 /// Where the server listens.
@@ -236,8 +237,12 @@ impl Pair {
 
     /// Does all that is due now; when the next thing is.
     fn step(&mut self) -> Option<Nanos> {
-        for (side, packet) in self.network.arrivals(self.now) {
-            self.sides[side].endpoint.handle_packet(self.now, &packet);
+        for (side, arrival) in self.network.arrivals(self.now) {
+            let endpoint = &mut self.sides[side].endpoint;
+            match arrival {
+                Arrival::Packet(packet) => endpoint.handle_packet(self.now, &packet),
+                Arrival::Error(error) => endpoint.handle_icmp_error(self.now, &error),
+            }
         }
         let mut timeouts = Vec::new();
         for side in [CLIENT, SERVER] {
