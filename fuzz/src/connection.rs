@@ -8,7 +8,7 @@ use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView};
 use mptcp::payload::Payload;
 use mptcp::pm::AddressPair;
 use mptcp::time::{MILLISECOND, Nanos};
-use mptcp::wire::Packet;
+use mptcp::wire::{IcmpError, Packet, Problem};
 
 use crate::script::Script;
 use crate::stack::{self, BUFFER_BYTES, MAX_SUBFLOWS};
@@ -99,7 +99,10 @@ impl World {
             11 | 12 => self.write(to, u32::from(script.word())),
             13 => self.read(to),
             14 => self.end(to, script.byte()),
-            _ => self.change_address(to, script.byte()),
+            _ => match script.byte() {
+                how if how & 8 == 0 => self.change_address(to, how),
+                _ => self.tell_of_error(to, script),
+            },
         }
         self.settle();
     }
@@ -201,6 +204,28 @@ impl World {
             0 => endpoint.handle_address_change(self.now, local, is_on),
             _ => endpoint.set_backup(self.now, local, is_on),
         }
+    }
+
+    /// ICMP says that a packet of a host did not arrive, whether or not it did.
+    fn tell_of_error(&mut self, to: usize, script: &mut Script<'_>) {
+        let sent = &self.hosts[1 - to].seen;
+        if sent.is_empty() {
+            return;
+        }
+        let packet = &sent[script.below(sent.len())];
+        let error = IcmpError {
+            problem: match script.byte() % 4 {
+                0 => Problem::Refused,
+                1 => Problem::Unreachable,
+                _ => Problem::TooBig {
+                    mtu_bytes: script.word().into(),
+                },
+            },
+            sender: SocketAddr::new(packet.source, packet.segment.source_port),
+            receiver: SocketAddr::new(packet.destination, packet.segment.destination_port),
+            seq: packet.segment.seq,
+        };
+        self.hosts[to].endpoint.handle_icmp_error(self.now, &error);
     }
 
     /// Takes out what the hosts have to send and to say.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use mptcp::wire::checksum::Sum;
 use mptcp::wire::{
-    Ipv4View, Ipv6View, MptcpOptionV0, OptionBytes, Packet, TCP_PROTOCOL, TcpOptions, TcpView,
-    UDP_PROTOCOL, UdpPacket,
+    ICMP_PROTOCOL, ICMPV6_PROTOCOL, IcmpError, Ipv4View, Ipv6View, MptcpOptionV0, OptionBytes,
+    Packet, TCP_PROTOCOL, TcpOptions, TcpView, UDP_PROTOCOL, UdpPacket,
 };
 
 /// Takes the bytes as a packet, as the packet that they would be with right checksums, and as a segment,
@@ -36,6 +36,8 @@ fn packet(bytes: &[u8]) {
         packet.emit(&mut again);
         assert_eq!(again.len(), packet.wire_len());
         assert_eq!(UdpPacket::parse(&Arc::from(again)), Ok(packet));
+    } else if let Ok(error) = IcmpError::parse(&bytes) {
+        assert_eq!(error.sender.is_ipv4(), error.receiver.is_ipv4());
     }
 }
 
@@ -95,6 +97,8 @@ fn mend_transport(
     let at = match protocol {
         TCP_PROTOCOL => 16,
         UDP_PROTOCOL => 6,
+        ICMPV6_PROTOCOL => 2,
+        ICMP_PROTOCOL => return mend_field(transport, 2, Sum::new()),
         _ => return None,
     };
     let pseudo_header = Sum::of_pseudo_header(source, destination, protocol, transport.len());

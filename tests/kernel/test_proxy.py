@@ -35,6 +35,7 @@ class TwoLinks:
     def __init__(self, scratch: Path) -> None:
         self.client, self.server = (f"proxy-{end}-{os.getpid()}" for end in ("client", "server"))
         self.scratch = scratch
+        self.routers: list[str] = []
         self.running: list[subprocess.Popen[str]] = []
 
     def ip(self, *arguments: str) -> None:
@@ -70,8 +71,25 @@ class TwoLinks:
         for process in self.running:
             process.kill()
             process.wait()
-        for name in (self.client, self.server):
+        for name in (self.client, self.server, *self.routers):
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+    def hide_server_behind_router(self, address: str, mtu_bytes: int) -> None:
+        """The server becomes a router, whose way to that address takes no longer packets, and the server lives there."""
+        router, self.server = self.server, f"{self.server}-beyond"
+        self.routers.append(router)
+        self.ip("netns", "add", self.server)
+        self.ip("link", "add", "back", "netns", self.server, "type", "veth", "peer", "name", "beyond", "netns", router)
+        for name, device, own in ((router, "beyond", "10.99.0.1/24"), (self.server, "back", "10.99.0.2/24")):
+            self.ip("-n", name, "addr", "add", own, "dev", device)
+            self.ip("-n", name, "link", "set", device, "up")
+            self.ip("-n", name, "link", "set", "lo", "up")
+        self.ip("-n", self.server, "addr", "add", f"{address}/32", "dev", "lo")
+        self.ip("-n", self.server, "route", "add", "default", "via", "10.99.0.1")
+        self.ip("-n", router, "route", "add", address, "via", "10.99.0.2", "mtu", str(mtu_bytes))
+        subprocess.run(["ip", "netns", "exec", router, "sysctl", "-qw", "net.ipv4.ip_forward=1"], check=True)
+        for link, table in ((1, "main"), (2, "2")):
+            self.ip("-n", self.client, "route", "add", address, "via", f"10.77.{link}.2", "table", table)
 
     def start(self, at: str, *command: str | Path, ready: str | None = None) -> subprocess.Popen[str]:
         """Start a program in a namespace; it is there when it has written a line with ``ready``."""
@@ -177,6 +195,16 @@ def test_a_transfer_arrives_byte_by_byte_over_both_links_at_once(
     counters = two_links.counters()
     assert (counters["MPTcpExtMPCapableSYNRX"], counters["MPTcpExtMPJoinSynRx"]) == (1, 1)
     assert [name for name in TROUBLE if counters.get(name)] == []
+
+
+def test_a_router_says_how_long_packets_may_be(two_links: TwoLinks) -> None:
+    two_links.hide_server_behind_router("10.88.0.2", 1280)
+    two_links.serve(8000)
+    found = two_links.ask("put", "10.88.0.2", "8000", str(SIZE))
+    assert found["is_right"]
+    assert min(two_links.carried("sent_bytes").values()) > SIZE / 5
+    # One link alone takes longer.
+    assert found["seconds"] < SIZE * 8 / (RATE_MBIT * 1e6)
 
 
 def test_a_server_without_mptcp_is_reached_by_tcp(two_links: TwoLinks) -> None:

@@ -17,7 +17,7 @@ use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView, Profile};
 use mptcp::payload::Payload;
 use mptcp::subflow::CloseReason;
 use mptcp::time::{Nanos, SECOND};
-use mptcp::wire::Packet;
+use mptcp::wire::{IcmpError, Packet};
 use mptcp::{cc, pm, sched};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -141,10 +141,13 @@ impl Host {
         next.is_some()
     }
 
-    /// A packet arrives. What is no TCP is ignored.
+    /// A packet arrives. What is neither TCP nor ICMP about it is ignored.
     pub fn receive(&mut self, bytes: &[u8]) {
         if let Ok((packet, _)) = Packet::parse(&Arc::from(bytes)) {
             self.endpoint.handle_packet(self.now, &packet);
+            self.settle();
+        } else if let Ok(error) = IcmpError::parse(bytes) {
+            self.endpoint.handle_icmp_error(self.now, &error);
             self.settle();
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use mptcp::connection::{Connection, Event, Mode};
 use mptcp::endpoint::{ConnectionId, Endpoint};
 use mptcp::subflow::CloseReason;
-use mptcp::wire::Packet;
+use mptcp::wire::{IcmpError, Packet};
 use netlab::time::Nanos;
 
 use super::relay::Side;
@@ -70,6 +70,12 @@ impl<W: Wire> EngineSide<W> {
     /// Takes a packet, and answers it.
     pub(super) fn receive(&mut self, now: Nanos, packet: &Packet) {
         self.endpoint.handle_packet(now, packet);
+        self.answer(now);
+    }
+
+    /// Takes what ICMP says of a packet of its own, and acts on it.
+    pub(super) fn receive_error(&mut self, now: Nanos, error: &IcmpError) {
+        self.endpoint.handle_icmp_error(now, error);
         self.answer(now);
     }
 

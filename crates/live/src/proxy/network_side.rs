@@ -138,11 +138,12 @@ impl NetworkSide {
         addresses: Name,
         outlet: fn(usize) -> Name,
     ) -> Result<(), LiveError> {
-        let mut outlets = self.engine.wire.outlets.iter().enumerate();
+        let outlets = self.engine.wire.outlets.iter().enumerate();
+        let mut inputs = outlets.flat_map(|(index, one)| one.inputs().map(|input| (index, input)));
         waiting
             .for_input(&self.watch, addresses)
             .and_then(|()| {
-                outlets.try_for_each(|(index, one)| waiting.for_input(one, outlet(index)))
+                inputs.try_for_each(|(index, input)| waiting.for_input(input, outlet(index)))
             })
             .map_err(LiveError::while_("watching the interfaces"))
     }
@@ -201,6 +202,10 @@ impl NetworkSide {
 
     /// Takes what has arrived at an outlet.
     pub(super) fn receive_from(&mut self, index: usize, now: Nanos) {
+        let outlets = Arc::clone(&self.engine.wire.outlets);
+        while let Some(error) = outlets[index].receive_error(&mut self.scratch) {
+            self.engine.receive_error(now, &error);
+        }
         let interface = self.engine.wire.outlets[index].interface;
         for _ in 0..PACKETS_IN_A_ROW {
             let Some(packet) = self.next_packet(index) else {

@@ -1,4 +1,5 @@
-//! The interfaces by which Multipath TCP leaves and arrives: a raw socket (raw(7)) for each of their addresses.
+//! The interfaces by which Multipath TCP leaves and arrives: a raw socket (raw(7)) for each of their addresses, and
+//! one for what ICMP says of packets from there.
 //!
 //! A raw socket is given what the machine's firewall has let in, and sends by the machine's routes. The kernel looks at the same
 //! packets too; [`HeldPorts`](super::held_ports::HeldPorts) keeps it from answering them.
@@ -7,10 +8,10 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use mptcp::wire::TCP_PROTOCOL;
+use mptcp::wire::{ICMPV6_PROTOCOL, IcmpError, TCP_PROTOCOL};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, ipproto, recvfrom, sendto,
-    socket_with, sockopt,
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, bind, ipproto,
+    recvfrom, sendto, socket_with, sockopt,
 };
 
 use super::packet_filter;
@@ -41,18 +42,17 @@ pub(super) struct Outlet {
     pub(super) interface: usize,
     pub(super) address: IpAddr,
     socket: OwnedFd,
+    /// Where errors of ICMP come in.
+    errors: OwnedFd,
 }
 
 impl Outlet {
     fn open(interface: usize, device: Option<&str>, address: IpAddr) -> io::Result<Self> {
-        let (family, level, with_header) = match address {
-            IpAddr::V4(_) => (AddressFamily::INET, libc::IPPROTO_IP, libc::IP_HDRINCL),
-            IpAddr::V6(_) => (AddressFamily::INET6, libc::IPPROTO_IPV6, IPV6_HDRINCL),
+        let (level, with_header) = match address {
+            IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_HDRINCL),
+            IpAddr::V6(_) => (libc::IPPROTO_IPV6, IPV6_HDRINCL),
         };
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let socket = socket_with(family, SocketType::RAW, flags, Some(ipproto::TCP))?;
-        // Nothing before it is known what is ours.
-        sys::attach_filter(socket.as_fd(), &packet_filter::nothing())?;
+        let socket = raw_socket(device, address, ipproto::TCP)?;
         sys::set_socket_option(socket.as_fd(), level, with_header, &1_i32.to_ne_bytes())?;
         sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER_BYTES)?;
         let bytes = (SEND_BUFFER_BYTES as i32).to_ne_bytes();
@@ -62,18 +62,12 @@ impl Outlet {
             libc::SO_SNDBUFFORCE,
             &bytes,
         )?;
-        let name = device.unwrap_or_default().as_bytes();
-        sys::set_socket_option(
-            socket.as_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_BINDTODEVICE,
-            name,
-        )?;
         bind(&socket, &SocketAddr::new(address, 0))?;
         Ok(Self {
             interface,
             address,
             socket,
+            errors: errors_socket(device, address)?,
         })
     }
 
@@ -102,29 +96,80 @@ impl Outlet {
     /// # Errors
     /// There is none, or the device is gone.
     pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.receive_at(&self.socket, TCP_PROTOCOL, buffer)
+    }
+
+    /// Takes the next error that is one of a packet of TCP, if there is one.
+    pub(super) fn receive_error(&self, buffer: &mut [u8]) -> Option<IcmpError> {
+        loop {
+            let count = self
+                .receive_at(&self.errors, ICMPV6_PROTOCOL, buffer)
+                .ok()?;
+            if let Ok(error) = IcmpError::parse(&buffer[..count]) {
+                return Some(error);
+            }
+        }
+    }
+
+    /// A raw socket of IPv6 gives no header: one that says what is known is put in front.
+    fn receive_at(
+        &self,
+        socket: &OwnedFd,
+        ipv6_protocol: u8,
+        buffer: &mut [u8],
+    ) -> io::Result<usize> {
         let behind = match self.address {
             IpAddr::V4(_) => 0,
             IpAddr::V6(_) => IPV6_HEADER_BYTES,
         };
-        let (count, _, source) =
-            recvfrom(&self.socket, &mut buffer[behind..], RecvFlags::DONTWAIT)?;
+        let (count, _, source) = recvfrom(socket, &mut buffer[behind..], RecvFlags::DONTWAIT)?;
         let source = source.and_then(|source| SocketAddr::try_from(source).ok());
         if let (IpAddr::V6(to), Some(SocketAddr::V6(from))) = (self.address, source) {
             let header = &mut buffer[..IPV6_HEADER_BYTES];
             header[..4].copy_from_slice(&[0x60, 0, 0, 0]);
             header[4..6].copy_from_slice(&(count as u16).to_be_bytes());
-            header[6..8].copy_from_slice(&[TCP_PROTOCOL, 64]);
+            header[6..8].copy_from_slice(&[ipv6_protocol, 64]);
             header[8..24].copy_from_slice(&from.ip().octets());
             header[24..].copy_from_slice(&to.octets());
         }
         Ok(behind + count)
     }
+
+    /// What is readable when something has arrived.
+    pub(super) fn inputs(&self) -> [BorrowedFd<'_>; 2] {
+        [self.socket.as_fd(), self.errors.as_fd()]
+    }
 }
 
-impl AsFd for Outlet {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
+/// A raw socket that takes nothing yet: what is ours is not known.
+fn raw_socket(device: Option<&str>, address: IpAddr, protocol: Protocol) -> io::Result<OwnedFd> {
+    let family = match address {
+        IpAddr::V4(_) => AddressFamily::INET,
+        IpAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(family, SocketType::RAW, flags, Some(protocol))?;
+    sys::attach_filter(socket.as_fd(), &packet_filter::nothing())?;
+    let name = device.unwrap_or_default().as_bytes();
+    sys::set_socket_option(
+        socket.as_fd(),
+        libc::SOL_SOCKET,
+        libc::SO_BINDTODEVICE,
+        name,
+    )?;
+    Ok(socket)
+}
+
+/// A raw socket for messages of ICMP that tell of errors.
+fn errors_socket(device: Option<&str>, address: IpAddr) -> io::Result<OwnedFd> {
+    let (protocol, filter) = match address {
+        IpAddr::V4(_) => (ipproto::ICMP, packet_filter::of_icmp_errors()),
+        IpAddr::V6(_) => (ipproto::ICMPV6, packet_filter::of_icmpv6_errors()),
+    };
+    let socket = raw_socket(device, address, protocol)?;
+    bind(&socket, &SocketAddr::new(address, 0))?;
+    sys::attach_filter(socket.as_fd(), &filter)?;
+    Ok(socket)
 }
 
 /// One outlet for each usable address of these interfaces, in their order; and the least of their MTUs in bytes.
@@ -157,7 +202,7 @@ pub(super) fn open(
             let doing = format!("opening a raw socket at {address} of {name}");
             outlets.push(outlet.map_err(LiveError::while_(doing))?);
         }
-        let asked = outlets.last().map(|outlet| outlet.as_fd());
+        let asked = outlets.last().map(|outlet| outlet.socket.as_fd());
         let mtu = asked.map(|socket| sys::mtu_bytes(socket, name));
         let doing = format!("asking for the MTU of {name}");
         let mtu = mtu.transpose().map_err(LiveError::while_(doing))?;

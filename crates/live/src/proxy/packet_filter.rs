@@ -1,4 +1,4 @@
-//! Classic BPF (socket(7), Documentation/networking/filter.rst of the kernel) that lets packets to some ports in.
+//! Classic BPF (socket(7), Documentation/networking/filter.rst of the kernel) that lets packets to some ports in, and messages of ICMP about errors.
 
 use libc::{
     BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_IND, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX,
@@ -51,16 +51,47 @@ fn with(load: &[sock_filter], ports: &[Block]) -> Vec<sock_filter> {
         program.extend([
             one(BPF_MISC | BPF_TXA, 0),
             one(BPF_ALU | BPF_AND | BPF_K, prefix.into()),
-            sock_filter {
-                // Over the next instruction, unless it is equal.
-                jf: 1,
-                ..one(BPF_JMP | BPF_JEQ | BPF_K, block.first.into())
-            },
-            one(BPF_RET | BPF_K, EVERYTHING),
         ]);
+        program.extend(everything_if(block.first.into()));
     }
     program.extend(nothing());
     program
+}
+
+/// IPv4 packets with messages of ICMP that tell of an error (RFC 792): a destination that is not reached, a time that is over.
+pub(super) fn of_icmp_errors() -> Vec<sock_filter> {
+    let load = [
+        one(BPF_LDX | BPF_B | BPF_MSH, 0),
+        one(BPF_LD | BPF_B | BPF_IND, 0),
+    ];
+    of_kinds(&load, &[3, 11])
+}
+
+/// Messages of ICMPv6 that tell of an error (RFC 4443, section 3).
+pub(super) fn of_icmpv6_errors() -> Vec<sock_filter> {
+    of_kinds(&[one(BPF_LD | BPF_B | BPF_ABS, 0)], &[1, 2, 3, 4])
+}
+
+/// `load` brings the type.
+fn of_kinds(load: &[sock_filter], kinds: &[u32]) -> Vec<sock_filter> {
+    let accept = kinds.iter().flat_map(|kind| everything_if(*kind));
+    load.iter()
+        .copied()
+        .chain(accept)
+        .chain(nothing())
+        .collect()
+}
+
+/// All of the packet if what was loaded is that.
+fn everything_if(value: u32) -> [sock_filter; 2] {
+    [
+        sock_filter {
+            // Over the next instruction, unless it is equal.
+            jf: 1,
+            ..one(BPF_JMP | BPF_JEQ | BPF_K, value)
+        },
+        one(BPF_RET | BPF_K, EVERYTHING),
+    ]
 }
 
 fn one(code: u32, k: u32) -> sock_filter {

@@ -12,7 +12,7 @@ use mptcp::connection::Event;
 use mptcp::endpoint::{ConnectionId, Endpoint, Profile};
 use mptcp::pm::FourTuple;
 use mptcp::subflow::CloseReason;
-use mptcp::wire::Packet;
+use mptcp::wire::{IcmpError, Packet};
 use netlab::stack::{AddressChange, why_closed};
 use netlab::time::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -187,8 +187,8 @@ impl Host {
     }
 
     fn receive(&mut self, bytes: &Arc<[u8]>) {
-        // What is harmed, or no TCP, nobody sent.
         let Ok((packet, _)) = Packet::parse(bytes) else {
+            self.receive_error(bytes);
             return;
         };
         if self.unusable.contains(&packet.destination) {
@@ -197,6 +197,15 @@ impl Host {
         let now = self.clock.now();
         self.endpoint.handle_packet(now, &packet);
         self.answer(now);
+    }
+
+    /// What is harmed, or tells of no error of TCP, nobody sent.
+    fn receive_error(&mut self, bytes: &[u8]) {
+        if let Ok(error) = IcmpError::parse(bytes) {
+            let now = self.clock.now();
+            self.endpoint.handle_icmp_error(now, &error);
+            self.answer(now);
+        }
     }
 
     /// Sends what there is to send, and lets applications react to what happened, until there is nothing more.

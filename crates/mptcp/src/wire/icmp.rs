@@ -13,8 +13,10 @@ use crate::seq::SeqNr;
 const ICMP_HEADER_LEN: usize = 8;
 /// What is quoted of TCP at least: ports and sequence number.
 const QUOTED_LEN: usize = 8;
-const ICMP_PROTOCOL: u8 = 1;
-const ICMPV6_PROTOCOL: u8 = 58;
+/// ICMP's number in IP.
+pub const ICMP_PROTOCOL: u8 = 1;
+/// ICMPv6's number in IP.
+pub const ICMPV6_PROTOCOL: u8 = 58;
 
 /// MTUs that were common when routers did not say theirs (RFC 1191, section 7.1), largest first.
 const PLATEAUS_BYTES: [u32; 10] = [

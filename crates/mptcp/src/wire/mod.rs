@@ -23,7 +23,7 @@ pub mod tcp_options;
 mod udp;
 
 pub use error::{Header, ParseError};
-pub use icmp::{IcmpError, Problem};
+pub use icmp::{ICMP_PROTOCOL, ICMPV6_PROTOCOL, IcmpError, Problem};
 pub(crate) use ip::header_len as ip_header_len;
 pub use ip::{Ecn, Hops, Ipv4View, Ipv6View};
 pub use mptcp_option::{

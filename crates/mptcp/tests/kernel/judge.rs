@@ -11,7 +11,7 @@ use mptcp::payload::Payload;
 use mptcp::pm::AddressPair;
 use mptcp::subflow::CloseReason;
 use mptcp::time::Nanos;
-use mptcp::wire::Packet;
+use mptcp::wire::{IcmpError, Packet};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::capture::Capture;
 use crate::middleboxes::{Middlebox, Place, as_bytes};
 use crate::namespace::{Namespace, Program};
-use crate::path::{End, Family, Path, address, number_of};
+use crate::path::{End, Family, Path, ROUTER, address, number_of};
 use crate::peer::{Manner, Peer, Report};
 use crate::stack::Stack;
 use crate::witness::Witness;
@@ -62,6 +62,8 @@ pub struct Trial {
     pub download: u32,
     pub stack: Stack,
     pub manner: Manner,
+    /// The kernel is behind a router, itself a kernel, whose link takes no longer packets towards it.
+    pub router_mtu_bytes: Option<u16>,
     /// Whether the kernel wants checksums.
     pub kernel_checksums: bool,
     /// Whether the kernel keeps no state of SYNs.
@@ -84,6 +86,7 @@ impl Trial {
             download: 1_000_000,
             stack: Stack::default(),
             manner: Manner::default(),
+            router_mtu_bytes: None,
             kernel_checksums: false,
             kernel_uses_syn_cookies: false,
             kernel_asks_a_program: false,
@@ -104,6 +107,21 @@ impl Trial {
                 remote: self.address(number, End::Kernel),
             })
             .collect()
+    }
+
+    /// The paths to the kernel in that namespace, and the router where they end, if there is one.
+    fn lead_to(&self, kernel: &Namespace) -> (Option<Namespace>, Vec<Path>) {
+        let numbers = 1..=self.paths;
+        let Some(mtu_bytes) = self.router_mtu_bytes else {
+            let paths = numbers.map(|number| Path::new(kernel, number, End::Kernel as u8));
+            return (None, paths.collect());
+        };
+        let router = Namespace::new();
+        let paths = numbers.map(|number| Path::new(&router, number, ROUTER));
+        let paths = paths.collect();
+        let ends = (1..=self.paths).map(|number| self.address(number, End::Kernel));
+        router.route_to(kernel, ends, mtu_bytes);
+        (Some(router), paths)
     }
 
     fn prepare(&self, namespace: &Namespace) {
@@ -177,6 +195,7 @@ pub struct Judge {
     /// Packets of all paths pass them, in this order.
     pub middleboxes: Vec<Middlebox>,
     pub namespace: Namespace,
+    _router: Option<Namespace>,
     witness: Witness,
     capture: Capture,
     start: Instant,
@@ -186,9 +205,7 @@ impl Judge {
     /// Starts both sides; the connection is opened as soon as the listener is there.
     pub fn new(trial: Trial) -> Self {
         let namespace = Namespace::new();
-        let paths = (1..=trial.paths)
-            .map(|number| Path::new(&namespace, number))
-            .collect();
+        let (router, paths) = trial.lead_to(&namespace);
         trial.prepare(&namespace);
         let network = NetworkView {
             pairs: trial.pairs(),
@@ -210,6 +227,7 @@ impl Judge {
             paths,
             middleboxes: vec![as_bytes()],
             namespace,
+            _router: router,
             witness: Witness::new(UPLOAD),
             capture: Capture::default(),
             start: Instant::now(),
@@ -291,6 +309,9 @@ impl Judge {
                 return;
             };
             let now = self.now();
+            if let Ok(error) = IcmpError::parse(&bytes) {
+                self.endpoint.handle_icmp_error(self.now(), &error);
+            }
             if is_tcp(&bytes) && self.paths[index].delivers() {
                 self.capture.add(now, &bytes);
                 let bytes: Arc<[u8]> = bytes.into();

@@ -20,4 +20,5 @@ mod handshake;
 mod interference;
 mod interoperation;
 mod joins;
+mod path_mtu;
 mod transfer;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::process::{self, Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,6 +36,32 @@ impl Namespace {
         let mut all = vec!["ip", "-n", &self.name];
         all.extend(words.split_whitespace());
         run(&all);
+    }
+
+    /// Becomes the router of another namespace, which gets these addresses: packets to them are to be no longer than that.
+    pub fn route_to(&self, other: &Self, addresses: impl Iterator<Item = IpAddr>, mtu_bytes: u16) {
+        self.ip(&format!(
+            "link add beyond type veth peer name back netns {}",
+            other.name
+        ));
+        for (namespace, device, host) in [(self, "beyond", 1), (other, "back", 2)] {
+            namespace.ip("link set lo up");
+            namespace.ip(&format!("address add 10.8.0.{host}/24 dev {device}"));
+            namespace.ip(&format!("address add fd08::{host}/64 dev {device} nodad"));
+            namespace.ip(&format!("link set {device} up"));
+        }
+        self.set("net.ipv4.ip_forward", 1);
+        self.set("net.ipv6.conf.all.forwarding", 1);
+        other.ip("route add default via 10.8.0.1");
+        other.ip("-6 route add default via fd08::1");
+        for address in addresses {
+            let via = match address {
+                IpAddr::V4(_) => "10.8.0.2",
+                IpAddr::V6(_) => "fd08::2",
+            };
+            other.ip(&format!("address add {address} dev lo"));
+            self.ip(&format!("route add {address} via {via} mtu {mtu_bytes}"));
+        }
     }
 
     /// Sets a value under `/proc/sys`.

@@ -27,12 +27,19 @@ pub enum End {
     Engine = 2,
 }
 
+/// The number of the host that a path leads to in place of the kernel, where that is behind a router.
+pub const ROUTER: u8 = 3;
+
 /// The address of an end of the path with that number, which counts from 1.
 pub fn address(family: Family, number: usize, end: End) -> IpAddr {
-    let (number, end) = (number as u8, end as u8);
+    host_address(family, number, end as u8)
+}
+
+fn host_address(family: Family, number: usize, host: u8) -> IpAddr {
+    let number = number as u8;
     match family {
-        Family::V4 => IpAddr::from([10, 9, number, end]),
-        Family::V6 => IpAddr::from([0xfd09, u16::from(number), 0, 0, 0, 0, 0, u16::from(end)]),
+        Family::V4 => IpAddr::from([10, 9, number, host]),
+        Family::V6 => IpAddr::from([0xfd09, u16::from(number), 0, 0, 0, 0, 0, u16::from(host)]),
     }
 }
 
@@ -55,8 +62,8 @@ pub struct Path {
 }
 
 impl Path {
-    /// Makes the device in the namespace, with both of its addresses there.
-    pub fn new(namespace: &Namespace, number: usize) -> Self {
+    /// Makes the device in the namespace, with the addresses of that host.
+    pub fn new(namespace: &Namespace, number: usize, host: u8) -> Self {
         let name = format!("path{number}");
         let builder = DeviceBuilder::new()
             .name(&name)
@@ -66,7 +73,7 @@ impl Path {
         let device = namespace.inside(|| builder.build_sync()).unwrap();
         device.set_nonblocking(true).unwrap();
         for (family, prefix) in [(Family::V4, 24), (Family::V6, 64)] {
-            let address = address(family, number, End::Kernel);
+            let address = host_address(family, number, host);
             namespace.ip(&format!("address add {address}/{prefix} dev {name} nodad"));
         }
         namespace.ip(&format!("link set {name} up"));
