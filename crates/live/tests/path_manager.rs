@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -81,6 +81,20 @@ impl Lab {
 
     fn at(&self, host: &str, command: &str) -> String {
         run_in(self.namespace(host), command)
+    }
+
+    /// Starts a program that goes on beside the test.
+    fn beside(&self, host: &str, command: &str) -> Program {
+        let mut words = command.split_whitespace();
+        let mut program = Command::new(words.next().unwrap());
+        program.args(words).stdout(Stdio::null());
+        let started = self
+            .namespace(host)
+            .run(move || Ok(program.spawn().unwrap()));
+        Program {
+            command: command.to_owned(),
+            child: started.unwrap(),
+        }
     }
 
     fn down(&self, host: &str, link: u8) {
@@ -164,6 +178,28 @@ impl Lab {
     }
 }
 
+/// A program that is killed when a test ends before it.
+struct Program {
+    command: String,
+    child: Child,
+}
+
+impl Program {
+    /// Returns when it has ended by itself, and well.
+    fn finish(mut self) {
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{}: {status}", self.command);
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Both fail if it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn address(host: &str, link: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 1, link, if host == "client" { 1 } else { 2 })
 }
@@ -242,6 +278,9 @@ fn multipath_socket() -> rustix::fd::OwnedFd {
     rustix::net::socket(AddressFamily::INET, SocketType::STREAM, protocol).unwrap()
 }
 
+/// How long a socket waits before its thread looks whether it is to stop: a connection that has lost its paths waits for ever.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Traffic from one end to the other until it is dropped.
 struct Connection {
     stop: Arc<AtomicBool>,
@@ -282,8 +321,11 @@ impl Connection {
             (opened, accepted)
         };
         let stopped = Arc::clone(&stop);
+        sender.set_write_timeout(Some(LOOK_INTERVAL)).unwrap();
         let sending = thread::spawn(move || send(sender, &stopped));
-        let receiving = thread::spawn(move || receive(receiver));
+        let stopped = Arc::clone(&stop);
+        receiver.set_read_timeout(Some(LOOK_INTERVAL)).unwrap();
+        let receiving = thread::spawn(move || receive(receiver, &stopped));
         // The listener stays: subflows are accepted by it.
         let stopped = Arc::clone(&stop);
         let listening = thread::spawn(move || {
@@ -310,16 +352,27 @@ impl Drop for Connection {
 
 fn send(mut socket: TcpStream, stopped: &AtomicBool) {
     while !stopped.load(Ordering::Relaxed) {
-        if socket.write_all(&[7; 10_000]).is_err() {
-            return;
+        match socket.write(&[7; 10_000]) {
+            Err(error) if !has_only_waited(&error) => return,
+            _ => thread::sleep(Duration::from_millis(2)),
         }
-        thread::sleep(Duration::from_millis(2));
     }
 }
 
-fn receive(mut socket: TcpStream) {
+/// Reads to the end, unless that does not come.
+fn receive(mut socket: TcpStream, stopped: &AtomicBool) {
     let mut buffer = [0; 100_000];
-    while socket.read(&mut buffer).is_ok_and(|count| count > 0) {}
+    loop {
+        match socket.read(&mut buffer) {
+            Ok(0) => return,
+            Err(error) if !has_only_waited(&error) || stopped.load(Ordering::Relaxed) => return,
+            _ => {}
+        }
+    }
+}
+
+fn has_only_waited(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
 }
 
 fn template() -> Value {
@@ -719,20 +772,17 @@ fn connections_at_once_have_each_its_policy() {
 fn a_connection_of_another_program_is_managed_like_the_flow_between_the_same_addresses() {
     let lab = Lab::new(3);
     let mut managed = lab.start(&description(3, 0, &[named("full_mesh")]));
-    let server = Arc::clone(&lab.server);
-    let serving = thread::spawn(move || run_in(&server, "mptcpize run iperf3 -s -1 -p 7000"));
+    let serving = lab.beside("server", "mptcpize run iperf3 -s -1 -p 7000");
     eventually("it listens", || {
         lab.at("server", "ss -tlnH sport = :7000").contains("7000")
     });
-    let client = Arc::clone(&lab.client);
-    let measuring =
-        thread::spawn(move || run_in(&client, "mptcpize run iperf3 -c 10.1.1.2 -p 7000 -t 1"));
+    let measuring = lab.beside("client", "mptcpize run iperf3 -c 10.1.1.2 -p 7000 -t 1");
     let expected: BTreeMap<u8, usize> = (1..=3).map(|link| (link, 2)).collect();
     eventually("two connections with three subflows each", || {
         lab.links_used(7000) == expected
     });
-    measuring.join().unwrap();
-    serving.join().unwrap();
+    measuring.finish();
+    serving.finish();
     eventually("they are closed", || {
         managed.count("server", What::ConnectionClosed) == 2
     });
@@ -746,18 +796,12 @@ fn a_connection_of_another_program_is_managed_like_the_flow_between_the_same_add
 fn a_subflow_of_a_socket_for_both_families_is_closed_and_opened_again() {
     let lab = Lab::new(2);
     let mut managed = lab.start(&description(2, 0, &[named("full_mesh")]));
-    let server = Arc::clone(&lab.server);
-    let serving = thread::spawn(move || run_in(&server, "mptcpize run iperf3 -s -1 -p 7000"));
+    let serving = lab.beside("server", "mptcpize run iperf3 -s -1 -p 7000");
     eventually("it listens", || {
         lab.at("server", "ss -tlnH sport = :7000").contains("7000")
     });
-    let client = Arc::clone(&lab.client);
-    let measuring = thread::spawn(move || {
-        run_in(
-            &client,
-            "mptcpize run iperf3 -c 10.1.1.2 -p 7000 -t 3 -b 10M",
-        )
-    });
+    let command = "mptcpize run iperf3 -c 10.1.1.2 -p 7000 -t 3 -b 10M";
+    let measuring = lab.beside("client", command);
     let expected: BTreeMap<u8, usize> = (1..=2).map(|link| (link, 2)).collect();
     eventually("all subflows", || lab.links_used(7000) == expected);
     lab.down("server", 2);
@@ -771,8 +815,8 @@ fn a_subflow_of_a_socket_for_both_families_is_closed_and_opened_again() {
     });
     lab.up("server", 2);
     eventually("they are back", || lab.links_used(7000) == expected);
-    measuring.join().unwrap();
-    serving.join().unwrap();
+    measuring.finish();
+    serving.finish();
     let events = managed.finish();
     assert!(!events.iter().any(|event| event.what == What::Refused));
 }
@@ -869,19 +913,17 @@ fn a_connection_over_ipv6_joins_over_ipv6() {
         }
     }
     let mut managed = lab.start(&description(2, 0, &[named("full_mesh")]));
-    let server = Arc::clone(&lab.server);
-    let serving = thread::spawn(move || run_in(&server, "mptcpize run iperf3 -s -1 -p 7000"));
+    let serving = lab.beside("server", "mptcpize run iperf3 -s -1 -p 7000");
     eventually("it listens", || {
         lab.at("server", "ss -tlnH sport = :7000").contains("7000")
     });
-    let client = Arc::clone(&lab.client);
     let command = "mptcpize run iperf3 -c fd00:1:1::2 -p 7000 -t 1 -b 10M";
-    let measuring = thread::spawn(move || run_in(&client, command));
+    let measuring = lab.beside("client", command);
     eventually("both connections have joined", || {
         managed.count("server", What::SubflowEstablished) == 2
     });
-    measuring.join().unwrap();
-    serving.join().unwrap();
+    measuring.finish();
+    serving.finish();
     let events = managed.finish();
     assert!(!events.iter().any(|event| event.what == What::Refused));
     let joined = events

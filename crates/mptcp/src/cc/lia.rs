@@ -120,10 +120,12 @@ impl WindowRule for IntegerLia {
             cwnd_bytes: (path.window_packets * f64::from(path.mss_bytes)) as u64,
             rtt: ((path.rtt_s * 1e6) as u64).max(1),
         };
-        let mss_bytes = paths[this].mss_bytes;
+        let (mss_bytes, window_packets) = (paths[this].mss_bytes, paths[this].window_packets);
         let paths: Vec<IntegerPath> = paths.iter().map(in_integers).collect();
         let (bytes, scale) = (acked_bytes as u64, self.alpha_scale);
-        integer_increase_bytes(&paths, this, bytes, mss_bytes, scale) as f64
+        let increase = integer_increase_bytes(&paths, this, bytes, mss_bytes, scale) as f64;
+        // A window may have a fraction of a byte, with which TCP grows less.
+        increase.min(reno::increase(window_packets) * acked_bytes)
     }
 }
 

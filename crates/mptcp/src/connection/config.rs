@@ -110,6 +110,23 @@ pub enum Fallback {
     Strict,
 }
 
+impl Config {
+    /// The same with a window scale whose unit the receive buffer holds when it is smallest: of less no window could be offered.
+    pub(super) fn with_offerable_window(self: Arc<Self>) -> Arc<Self> {
+        let most = self.receive_buffer.initial_bytes().max(1).ilog2();
+        if self
+            .subflow
+            .window_scale
+            .is_none_or(|shift| u32::from(shift) <= most)
+        {
+            return self;
+        }
+        let mut config = Arc::unwrap_or_clone(self);
+        Arc::make_mut(&mut config.subflow).window_scale = Some(most as u8);
+        Arc::new(config)
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {

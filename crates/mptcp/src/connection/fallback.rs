@@ -125,18 +125,21 @@ impl Connection {
     }
 
     /// After a fallback for a wrong checksum nothing more is said than MP_FAIL: by who found it until there is an answer, and by
-    /// the other in answer.
+    /// the other in answer. Who found it gives DATA_ACKs until the peer maps no more.
     pub(super) fn take_farewell(&mut self, which: usize, segment: &Segment) {
-        for option in &segment.options.mptcp {
-            let is_fail = matches!(option, MptcpOption::Fail { .. });
-            match option {
-                _ if is_fail && self.session.answers_fail => self.answer_fail(which),
-                MptcpOption::Fail { .. } => self.paths[which].signals.failed_from = None,
-                MptcpOption::Dss(dss) if dss.mapping().is_some_and(|mapping| mapping.len == 0) => {
-                    self.paths[which].signals.failed_from = None;
-                }
-                _ => {}
+        let options = &segment.options.mptcp;
+        if options
+            .iter()
+            .any(|option| matches!(option, MptcpOption::Fail { .. }))
+        {
+            match self.session.answers_fail {
+                true => self.answer_fail(which),
+                false => self.paths[which].signals.failed_from = None,
             }
+        }
+        if !segment.payload.is_empty() && !options.iter().any(maps_some) {
+            self.paths[which].signals.failed_from = None;
+            self.session.awaits_infinite_mapping = false;
         }
     }
 
@@ -156,6 +159,7 @@ impl Connection {
         self.insert_plain(offset, payload);
         self.owe_infinite_mapping(which, self.send.acked());
         self.fall_back();
+        self.session.awaits_infinite_mapping = true;
         self.paths[which].subflow.send_ack();
         true
     }
@@ -163,4 +167,9 @@ impl Connection {
 
 fn has_data_ack(option: &MptcpOption) -> bool {
     matches!(option, MptcpOption::Dss(dss) if dss.data_ack().is_some())
+}
+
+/// Whether it is a mapping with an end.
+fn maps_some(option: &MptcpOption) -> bool {
+    matches!(option, MptcpOption::Dss(dss) if dss.mapping().is_some_and(|mapping| mapping.len > 0))
 }

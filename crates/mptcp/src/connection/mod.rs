@@ -225,7 +225,7 @@ impl Connection {
             next_to_transmit: 0,
             has_retiring: false,
             is_schedulable: true,
-            config,
+            config: config.with_offerable_window(),
         }
     }
 

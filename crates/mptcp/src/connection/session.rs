@@ -59,6 +59,8 @@ pub(super) struct Session {
     pub(super) owes_infinite_mapping: bool,
     /// Whether the peer's MP_FAIL ended Multipath TCP, and gets one in answer.
     pub(super) answers_fail: bool,
+    /// Whether the peer maps its data still, after we told it that they came changed: so long it has DATA_ACKs.
+    pub(super) awaits_infinite_mapping: bool,
     /// How many SYNs with MP_CAPABLE a path may send.
     max_capable_syns: u32,
 }
@@ -91,6 +93,7 @@ impl Session {
             fins: Fins::default(),
             owes_infinite_mapping: false,
             answers_fail: false,
+            awaits_infinite_mapping: false,
             max_capable_syns: config.max_capable_syns,
         }
     }
@@ -430,16 +433,10 @@ impl PathOptions<'_> {
         }
     }
 
-    /// After a fallback in mid-stream: MP_FAIL, and one infinite mapping with the first new byte (section 3.7). MP_FAIL is
-    /// repeated until there is an answer, as acknowledgments may be lost; the answer is said once for each.
+    /// After a fallback in mid-stream: MP_FAIL, and one infinite mapping with the first new byte (section 3.7).
     fn say_farewell_to_multipath(&mut self, outgoing: &Outgoing<'_>, options: &mut MptcpOptions) {
-        if let Some(data_seq) = self.signals.failed_from
-            && outgoing.kind == SegmentKind::Ack
-        {
-            options.push(MptcpOption::Fail { data_seq });
-            if self.session.answers_fail {
-                self.signals.failed_from = None;
-            }
+        if outgoing.kind == SegmentKind::Ack {
+            self.say_fail(outgoing.room_bytes, options);
         }
         if let Some(offset) = outgoing.offset
             && let Some(&infinite) = self.signals.infinite.as_deref()
@@ -448,6 +445,22 @@ impl PathOptions<'_> {
             options.push(self.infinite_mapping(infinite, offset, outgoing.subflow_seq));
             self.signals.infinite = None;
             self.session.owes_infinite_mapping = false;
+        }
+    }
+
+    /// MP_FAIL is repeated until there is an answer, as acknowledgments may be lost; the answer is said once for each. DATA_ACKs
+    /// end with the peer's infinite mapping: that comes with new data, for which a window may have to open (section 3.7).
+    fn say_fail(&mut self, room_bytes: usize, options: &mut MptcpOptions) {
+        let fail = self.signals.failed_from;
+        if self.session.answers_fail {
+            self.signals.failed_from = None;
+        }
+        options.extend(fail.map(|data_seq| MptcpOption::Fail { data_seq }));
+        if self.session.awaits_infinite_mapping {
+            let used: usize = options.iter().map(MptcpOption::wire_len).sum();
+            let room = room_bytes.saturating_sub(used);
+            let ack = self.session.dss(None, false, room);
+            options.extend(Some(ack).filter(|ack| ack.wire_len() <= room));
         }
     }
 

@@ -286,10 +286,15 @@ impl Endpoint {
     fn free_key(&mut self) -> Key {
         loop {
             let key = self.rng.next_u64();
-            if !self.by_token.contains_key(&keys::token(key)) {
+            if !self.has_token(key) {
                 return key;
             }
         }
+    }
+
+    /// Whether a connection has the token of that key.
+    fn has_token(&self, key: Key) -> bool {
+        self.by_token.contains_key(&keys::token(key))
     }
 
     fn free_port(&mut self, local: IpAddr, remote: SocketAddr) -> Result<u16, ConnectError> {

@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::syn_cookies::{self, Choice, SynCookies};
 use super::{ConnectionId, Endpoint, Profile};
-use crate::connection::{Connection, keys};
+use crate::connection::Connection;
 use crate::pm::{FourTuple, Role};
 use crate::seq::SeqNr;
 use crate::time::Nanos;
-use crate::wire::{Flags, Packet, Segment};
+use crate::wire::{Flags, MptcpOptions, Packet, Segment};
 
 /// A port at which connections are taken.
 pub(super) struct Listener {
@@ -123,18 +123,22 @@ impl Endpoint {
         Connection::accept(now, config, algorithms, four, syn, choice.key, choice.iss)
     }
 
-    /// Sends the SYN/ACK of a connection that is not kept.
+    /// Sends the SYN/ACK of a connection that is not kept. The key of a cookie cannot be drawn again: where its token is in use, the
+    /// answer is plain TCP (RFC 8684, section 3.1).
     fn answer_by_cookie(&mut self, now: Nanos, four: FourTuple, syn: &Segment) {
         let Some(listener) = self.listeners.get_mut(&four.local.port()) else {
             return;
         };
         listener.cookies_until = now + syn_cookies::LIFETIME;
         let has_timestamps = listener.profile.config.subflow.timestamps;
-        let syn = syn_cookies::memorable(syn, has_timestamps);
+        let mut syn = syn_cookies::memorable(syn, has_timestamps);
         let cookies = self
             .syn_cookies
             .get_or_insert_with(|| SynCookies::new(self.rng.as_mut()));
         let choice = cookies.choose(now, four, &syn);
+        if self.has_token(choice.key) {
+            syn.options.mptcp = MptcpOptions::new();
+        }
         let profile = &self.listeners[&four.local.port()].profile;
         let mut connection = self.answer(now, four, &syn, choice, profile);
         if let Some(mut packet) = connection.poll_transmit(now) {
@@ -167,14 +171,18 @@ impl Endpoint {
         else {
             return false;
         };
-        let recalled = cookies.recall(now, four, segment);
-        let is_free =
-            |(_, choice): &(Segment, Choice)| !self.by_token.contains_key(&keys::token(choice.key));
-        let Some((syn, choice)) = recalled.filter(is_free) else {
+        let Some((syn, mut choice)) = cookies.recall(now, four, segment) else {
             return false;
         };
         if self.listeners[&port].is_full() {
             return true;
+        }
+        if self.has_token(choice.key) {
+            // Promised to Multipath TCP before another connection drew it.
+            if !syn.options.mptcp.is_empty() {
+                return false;
+            }
+            choice.key = self.free_key();
         }
         let profile = &self.listeners[&port].profile;
         let mut connection = self.answer(now, four, &syn, choice, profile);

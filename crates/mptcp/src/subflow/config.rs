@@ -11,7 +11,8 @@ pub struct Config {
     pub initial_window: InitialWindow,
     /// Bytes that may be assigned to it and not acknowledged, at most.
     pub send_buffer_bytes: u32,
-    /// Window scaling: the shift count we ask for (RFC 7323, section 2).
+    /// Window scaling: the shift count we ask for (RFC 7323, section 2). Who reads keeps a buffer of one unit of the window, which
+    /// is 2 to its power, or more: a smaller one can never be offered.
     pub window_scale: Option<u8>,
     /// Timestamps (RFC 7323, section 3).
     pub timestamps: bool,

@@ -1,8 +1,10 @@
 //! The windows of a connection and the engine's promises, without an engine.
 
 use mptcp::cc::parameters::Parameters;
-use mptcp::cc::{Acked, Congestion, CongestionControl, Context, DeliveryRate, Window, by_name};
+use mptcp::cc::{Acked, Congestion, CongestionControl, Context, DeliveryRate, Window};
 use mptcp::time::Nanos;
+
+use crate::promises;
 
 pub const MSS_BYTES: u32 = 1000;
 
@@ -33,7 +35,7 @@ pub struct Connection {
 impl Connection {
     pub fn new(name: &str, parameters: &Parameters) -> Self {
         Self {
-            control: by_name(name).expect("a registered name")(parameters),
+            control: promises::control(name, parameters),
             windows: Vec::new(),
             now: 0,
             subflows: Vec::new(),

@@ -4,4 +4,6 @@
 mod connection;
 mod dynamics;
 mod equilibria;
+#[path = "../world/promises.rs"]
+mod promises;
 mod properties;

@@ -125,6 +125,13 @@ fn reno_when_alone() -> Vec<(&'static str, Parameters)> {
     controls
 }
 
+/// Those that the driver holds to a promise.
+fn that_promise() -> Vec<(&'static str, Parameters)> {
+    let mut controls = all_controls();
+    controls.retain(|(name, _)| ["lia", "olia"].contains(name));
+    controls
+}
+
 /// All but BBR and the constant window, which do not look at it, and wVegas of the out-of-tree kernel, which forgot to.
 fn that_look_at_use() -> Vec<(&'static str, Parameters)> {
     let excepted = ["bbr", "fixed_cwnd", "wvegas-oot"];
@@ -191,6 +198,18 @@ proptest! {
             happen(&mut connection, incident);
             check_sound(name, &mut connection)?;
         }
+    }
+
+    /// What is promised of them is looked at by the driver, with every acknowledgment.
+    #[test]
+    fn lia_and_olia_keep_their_promises(
+        (name, parameters) in prop::sample::select(that_promise()),
+        rtts in prop::collection::vec(rtt(), 1..5),
+        incidents in prop::collection::vec(incident_or_change(), 0..100),
+    ) {
+        let mut connection = Connection::new(name, &parameters);
+        rtts.iter().for_each(|rtt| connection.add(Some(*rtt)));
+        incidents.iter().for_each(|incident| happen(&mut connection, incident));
     }
 
     #[test]

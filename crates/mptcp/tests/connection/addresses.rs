@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use mptcp::time::MILLISECOND;
-use mptcp::wire::{AddressId, Join, MptcpOption, Packet};
+use mptcp::wire::{AddressId, Flags, Join, MptcpOption, Packet};
 
 use crate::world::middleboxes::{lose, rewrite};
 use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
@@ -127,6 +127,23 @@ fn a_removed_address_loses_its_subflows_at_both_ends() {
             assert_eq!(side.subflows().len(), 1);
         }
     }
+}
+
+#[test]
+fn an_announced_address_without_a_subflow_is_taken_back_too() {
+    let mut pair = pair();
+    let drops = lose(usize::MAX, |place, packet| {
+        place.path == 1 && packet.segment.flags.contains(Flags::SYN)
+    });
+    pair.network.middleboxes.push(drops);
+    pair.set_interface(1, SERVER, true);
+    pair.run_for(200 * MILLISECOND);
+    assert_eq!(pair.sent_packets(CLIENT, is_echo), 1);
+    assert!(!has_two_subflows(&pair));
+    let before = pair.sent_packets(SERVER, removes_address);
+    pair.set_interface(1, SERVER, false);
+    pair.run_for(200 * MILLISECOND);
+    assert_eq!(pair.sent_packets(SERVER, removes_address), before + 1);
 }
 
 #[test]

@@ -156,20 +156,3 @@ fn a_slow_path_that_blocks_the_window_is_penalized() {
     assert!(penalizations(60_000) > 0);
     assert_eq!(penalizations(6 << 20), 0, "nothing blocks a large window");
 }
-
-/// Without optimization it takes ten seconds.
-#[cfg(not(debug_assertions))]
-#[test]
-fn numbers_wrap_in_a_stream_of_more_than_4_gib() {
-    // Jumbo segments, so that few are needed.
-    let mut config = mptcp::connection::Config::default();
-    std::sync::Arc::make_mut(&mut config.subflow).mss_bytes = 60_000;
-    let stack = Stack {
-        config,
-        ..Stack::default()
-    };
-    let mut pair = Pair::new(1, paths(1, 10_000, 1), &stack);
-    let bytes = (1 << 32) + 100_000_000;
-    pair.transfer(bytes, 0);
-    pair.run_until(seconds(8), |pair| pair.sides[SERVER].received == bytes);
-}

@@ -188,6 +188,25 @@ fn one_fast_close_is_enough() {
 }
 
 #[test]
+fn lost_fast_closes_are_made_up_for_by_resets_of_what_comes_later() {
+    let mut pair = pair();
+    pair.transfer(0, 10_000_000);
+    pair.run_for(seconds(1));
+    let drops = lose(2, |_, packet| {
+        packet.segment.options.mptcp.iter().any(is_fast_close)
+    });
+    pair.network.middleboxes.push(drops);
+    abort(&mut pair, CLIENT);
+    let is_reset = |packet: &Packet| {
+        let says_key = packet.segment.options.mptcp.iter().any(is_fast_close);
+        packet.segment.flags.contains(Flags::RST) && !says_key
+    };
+    pair.run_for(seconds(1));
+    assert!(pair.sent_packets(CLIENT, is_reset) >= 2);
+    assert!(pair.sides[SERVER].subflows().is_empty());
+}
+
+#[test]
 fn a_fast_close_with_a_wrong_key_resets_its_subflow_and_no_more() {
     let mut pair = pair();
     let mut is_done = false;

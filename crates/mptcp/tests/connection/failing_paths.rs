@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mptcp::connection::Event;
+use mptcp::connection::{Connection, Event};
 use mptcp::failure::Behaviour;
 use mptcp::subflow::CloseReason;
 use mptcp::time::{MILLISECOND, Nanos};
@@ -173,11 +173,19 @@ fn the_initial_subflow_can_go_like_any_other() {
     let mut pair = Pair::new(1, paths(), &Stack::default());
     pair.transfer(1_200_000, 1_200_000);
     pair.run_for(500 * MILLISECOND);
+    let ends = |pair: &Pair| {
+        [CLIENT, SERVER].map(|side| pair.sides[side].connection().map(Connection::initial))
+    };
+    let at_first = ends(&pair);
     pair.set_interface(0, CLIENT, false);
     pair.run_to_the_end(seconds(5));
     for side in &pair.sides {
         assert!(side.has_seen(|event| matches!(event, Event::SubflowClosed { id: 0, .. })));
     }
+    // What an application sees (RFC 8684, section 4).
+    assert_eq!(ends(&pair), at_first);
+    let seen = at_first[CLIENT].map(|four| (four.local.ip(), four.remote.ip()));
+    assert_eq!(seen, Some((ipv4(0, CLIENT), ipv4(0, SERVER))));
 }
 
 #[test]

@@ -236,8 +236,10 @@ impl TryRng for Repeating {
         Ok(self.0 / 2)
     }
 
-    fn try_fill_bytes(&mut self, _to: &mut [u8]) -> Result<(), Infallible> {
-        unreachable!("the engine draws numbers")
+    /// The secret of SYN cookies.
+    fn try_fill_bytes(&mut self, to: &mut [u8]) -> Result<(), Infallible> {
+        to.fill(0);
+        Ok(())
     }
 }
 
@@ -257,6 +259,27 @@ fn no_two_connections_have_the_same_key() {
     });
     let different: BTreeSet<_> = tokens.iter().collect();
     assert_eq!(different.len(), tokens.len());
+}
+
+/// The key of a SYN/ACK.
+fn key_in(answer: &Packet) -> Option<u64> {
+    let mut options = answer.segment.options.mptcp.iter();
+    options.find_map(|option| match option {
+        MptcpOption::Capable(Capable::SynAck { sender_key, .. }) => Some(*sender_key),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_key_is_all_64_bits_that_the_generator_draws() {
+    for drawn in [1, 0x0123_4567_89ab_cdef, 0x7edc_ba98_7654_3210] {
+        let (_, _, syn) = syn_of_client();
+        let mut server = lone_endpoint(drawn);
+        server.listen(PORT, Stack::default().profile());
+        server.handle_packet(0, &syn);
+        let answer = server.poll_transmit(0).expect("a SYN/ACK");
+        assert_eq!(key_in(&answer), Some(drawn));
+    }
 }
 
 #[test]
@@ -368,4 +391,40 @@ fn connections_start_from_the_ports_that_were_named_and_no_others() {
         remote: SocketAddr::new(ipv4(0, SERVER), PORT),
     };
     assert_eq!(first[3], Err(none));
+}
+
+/// What a server that answers all SYNs by cookies says to that SYN.
+fn cookie(server: &mut Endpoint, syn: &Packet) -> Packet {
+    let mut stack = Stack::default();
+    stack.config.max_half_open = 0;
+    server.listen(PORT, stack.profile());
+    while server.poll_transmit(0).is_some() {}
+    server.handle_packet(0, syn);
+    server.poll_transmit(0).expect("a SYN/ACK")
+}
+
+#[test]
+fn a_cookie_whose_token_is_in_use_is_plain_tcp() {
+    let (mut client, _, syn) = syn_of_client();
+    let key = key_in(&cookie(&mut lone_endpoint(1), &syn));
+    let mut server = lone_endpoint(key.expect("it speaks Multipath TCP"));
+    let (local, remote) = (
+        SocketAddr::new(ipv4(0, SERVER), 0),
+        SocketAddr::new(ipv4(0, CLIENT), PORT),
+    );
+    let profile = Stack::default().profile();
+    let first = server
+        .connect(0, local, remote, &profile)
+        .expect("a free port");
+    let answer = cookie(&mut server, &syn);
+    assert_eq!(key_in(&answer), None);
+    client.handle_packet(0, &answer);
+    let third = client.poll_transmit(0).expect("the third packet");
+    server.handle_packet(0, &third);
+    assert_eq!(server.poll_transmit(0), None, "no reset");
+    let second = server.accept(PORT).expect("it is established");
+    let mode = |id| server.connection(id).map(Connection::mode);
+    assert_eq!(mode(second), Some(Mode::Plain));
+    let token = |id| server.connection(id).map(Connection::local_token);
+    assert_ne!(token(first), token(second));
 }

@@ -20,3 +20,4 @@ mod starts;
 mod syn_floods;
 mod throughput_grid;
 mod windows;
+mod wraps;

@@ -2,9 +2,20 @@
 //!
 //! A change of the engine that moves a number moves it here too. `UPDATE_SNAPSHOTS=1 cargo test -p mptcp --test connection grid`
 //! writes the file anew; what has changed is then in the diff.
+//!
+//! What stands out, and why:
+//! - 50 kB without losses: the buffer is the window, whatever the control; `fixed_cwnd` has its ten packets in each cell.
+//! - 1000 kB, 20 ms, without losses, 9.6: slow start overfills the slower path, and its queue is waited for. Whoever leaves slow start
+//!   earlier (`cubic`, `x-mpcubic`, `wvegas`) or takes more at the first loss (`coupled`) waits less; `bbr` drains what it filled.
+//! - `wvegas` is last at 100 ms: more than one packet in a queue ends its slow start, then a window gains a packet in a round trip. `wvegas-oot`
+//!   rounds what is queued down, and leaves later.
+//! - With losses and room `bbr`, which ignores them, is first, then `cubic` and `x-mpcubic`, which take 0.3 of a window; `coupled` is
+//!   last but for `wvegas`, as it takes half of all windows from one. The other coupled ones are near `reno`: a dozen losses are few.
+//! - `lia-oot`, `olia-oot`, `balia-oot` at 100 ms without losses, 6.8 for 6.5: segments that options shorten count as whole packets.
 
 use std::fmt::Write;
 
+use mptcp::cc;
 use mptcp::connection::Buffer;
 
 use crate::world::{Faults, Pair, PathModel, SERVER, Stack, seconds};
@@ -15,13 +26,36 @@ const SNAPSHOT_PATH: &str = concat!(
     "/tests/connection/throughput_grid.txt"
 );
 const BYTES: u64 = 1_200_000;
-const CONTROLS: [&str; 6] = ["reno", "cubic", "lia", "olia", "balia", "bbr"];
+/// One draw of a dozen losses says little.
+const DRAWS: u64 = 7;
 const BUFFERS_KB: [u64; 2] = [50, 1000];
 const LOSSES_PERCENT: [f64; 2] = [0.0, 1.0];
 const ROUND_TRIPS_MS: [u64; 2] = [20, 100];
 
-/// Mbit/s from the SYN to the last byte.
-fn goodput(control: &'static str, buffer_kb: u64, loss_percent: f64, round_trip_ms: u64) -> f64 {
+/// A point of the grid.
+#[derive(Clone, Copy)]
+struct Point {
+    control: &'static str,
+    buffer_kb: u64,
+    loss_percent: f64,
+    round_trip_ms: u64,
+}
+
+/// Mbit/s from the SYN to the last byte: the median of as many draws of the losses.
+fn median_goodput(point: Point) -> f64 {
+    let draws = if point.loss_percent > 0.0 { DRAWS } else { 1 };
+    let mut goodputs: Vec<f64> = (1..=draws).map(|seed| goodput(seed, point)).collect();
+    goodputs.sort_by(f64::total_cmp);
+    goodputs[goodputs.len() / 2]
+}
+
+fn goodput(seed: u64, point: Point) -> f64 {
+    let Point {
+        control,
+        buffer_kb,
+        loss_percent,
+        round_trip_ms,
+    } = point;
     let mut stack = Stack {
         congestion_control: control,
         ..Stack::default()
@@ -36,7 +70,7 @@ fn goodput(control: &'static str, buffer_kb: u64, loss_percent: f64, round_trip_
         PathModel::new(8, round_trip_ms / 2).with(faults.clone()),
         PathModel::new(4, round_trip_ms).with(faults),
     ];
-    let mut pair = Pair::new(1, paths, &stack);
+    let mut pair = Pair::new(seed, paths, &stack);
     pair.transfer(BYTES, 0);
     pair.run_until(seconds(60), |pair| pair.sides[SERVER].received == BYTES);
     (8 * BYTES) as f64 / pair.now as f64 * 1000.0
@@ -44,15 +78,24 @@ fn goodput(control: &'static str, buffer_kb: u64, loss_percent: f64, round_trip_
 
 fn grid() -> String {
     let mut table = String::from(
-        "Mbit/s of 1.2 MB over two paths: 8 Mbit/s with the round-trip time R, 4 Mbit/s with 2 R.\n\
-         control   buffer   loss   R: 20 ms  100 ms\n",
+        "Mbit/s of 1.2 MB over two paths: 8 Mbit/s with the round-trip time R, 4 Mbit/s with 2 R; with losses the median of seven draws.\n\
+         control      buffer   loss   R: 20 ms  100 ms\n",
     );
-    for control in CONTROLS {
+    for (control, _) in cc::CONGESTION_CONTROLS {
         for buffer_kb in BUFFERS_KB {
-            for loss in LOSSES_PERCENT {
-                write!(table, "{control:8} {buffer_kb:4} kB  {loss:3.1} % ").expect("it grows");
+            for loss_percent in LOSSES_PERCENT {
+                write!(
+                    table,
+                    "{control:11} {buffer_kb:4} kB  {loss_percent:3.1} % "
+                )
+                .expect("it grows");
                 for round_trip_ms in ROUND_TRIPS_MS {
-                    let goodput = goodput(control, buffer_kb, loss, round_trip_ms);
+                    let goodput = median_goodput(Point {
+                        control,
+                        buffer_kb,
+                        loss_percent,
+                        round_trip_ms,
+                    });
                     write!(table, " {goodput:7.1}").expect("it grows");
                 }
                 table.push('\n');

@@ -45,6 +45,21 @@ fn duration(stack: &Stack) -> Nanos {
     pair.now
 }
 
+/// The lost segment is the first of eight that use a unit to its last byte; the next would never be offered.
+#[test]
+fn a_window_scale_gives_way_to_a_receive_buffer_below_its_unit() {
+    let mut stack = Stack::plain();
+    stack.config.receive_buffer = Buffer::Fixed(2_000);
+    let subflow = Arc::make_mut(&mut stack.config.subflow);
+    (subflow.window_scale, subflow.mss_bytes) = (Some(12), 524);
+    let mut pair = Pair::new(1, two_paths(), &stack);
+    pair.network
+        .middleboxes
+        .push(lose(1, |_, packet| !packet.segment.payload.is_empty()));
+    pair.transfer(50_000, 0);
+    pair.run_to_the_end(seconds(5));
+}
+
 #[test]
 fn buffers_that_grow_carry_nearly_as_much_as_large_ones() {
     let large = Buffer::Fixed(6 << 20);

@@ -9,6 +9,8 @@ mod middleboxes;
 mod namespace;
 mod path;
 mod peer;
+#[path = "../world/promises.rs"]
+mod promises;
 #[path = "../world/stack.rs"]
 mod stack;
 mod witness;

@@ -219,7 +219,6 @@ fn any_segment() -> impl Strategy<Value = (Segment, u32, u32)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
     fn no_segment_panics(
         segments in proptest::collection::vec((any_segment(), 0..2usize, any::<bool>()), 1..60),

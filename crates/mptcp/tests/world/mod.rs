@@ -1,7 +1,9 @@
 //! Two endpoints and the paths between them, in virtual time that jumps to the next wake-up.
 
+mod before_wraps;
 pub mod middleboxes;
 mod network;
+mod promises;
 mod stack;
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -12,9 +14,10 @@ use mptcp::payload::Payload;
 use mptcp::pm::{AddressPair, FourTuple};
 use mptcp::time::{MILLISECOND, Nanos, SECOND};
 use mptcp::wire::Packet;
-use rand_core::SeedableRng;
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use before_wraps::BeforeWraps;
 use network::Arrival;
 pub use network::{Faults, Network, PathModel, too_big};
 pub use stack::Stack;
@@ -101,8 +104,18 @@ impl Pair {
         stacks: [&Stack; 2],
         address: Addressing,
     ) -> Self {
-        let mut pair = Self::apart(seed, paths, stacks, address);
+        let mut pair = Self::apart(seed, paths, stacks, address, |random, _| Box::new(random));
         pair.connect(stacks[CLIENT], 1);
+        pair
+    }
+
+    /// The same where all sequence numbers, of subflows and of data, begin 20 to 50 kB before they wrap at 32 bits: behind the
+    /// first burst, whose data numbers MP_CAPABLE implies.
+    pub fn before_wraps(seed: u64, paths: Vec<PathModel>, stack: &Stack) -> Self {
+        let mut pair = Self::apart(seed, paths, [stack, stack], ipv4, |random, side| {
+            Box::new(BeforeWraps { random, side })
+        });
+        pair.connect(stack, 1);
         pair
     }
 
@@ -114,13 +127,19 @@ impl Pair {
         address: Addressing,
     ) -> Self {
         let ways = paths.len();
-        let mut pair = Self::apart(seed, paths, stacks, address);
+        let mut pair = Self::apart(seed, paths, stacks, address, |random, _| Box::new(random));
         pair.connect(stacks[CLIENT], ways);
         pair
     }
 
-    /// A server that listens, and a client.
-    fn apart(seed: u64, paths: Vec<PathModel>, stacks: [&Stack; 2], address: Addressing) -> Self {
+    /// A server that listens, and a client; their endpoints draw from what `generator_of` makes of a random generator.
+    fn apart(
+        seed: u64,
+        paths: Vec<PathModel>,
+        stacks: [&Stack; 2],
+        address: Addressing,
+        generator_of: impl Fn(Xoshiro256PlusPlus, usize) -> Box<dyn Rng + Send>,
+    ) -> Self {
         let pairs_of = |side: usize| {
             let pairs = (0..paths.len()).map(|path| AddressPair {
                 local: address(path, side),
@@ -134,7 +153,7 @@ impl Pair {
         };
         let generator = |which: u64| Xoshiro256PlusPlus::seed_from_u64(seed * 3 + which);
         let sides = [CLIENT, SERVER].map(|side| {
-            let rng = Box::new(generator(side as u64));
+            let rng = generator_of(generator(side as u64), side);
             Side::new(Endpoint::new(pairs_of(side), rng), side)
         });
         let path_of = (0..paths.len())

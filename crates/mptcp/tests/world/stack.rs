@@ -4,6 +4,8 @@ use mptcp::connection::{Algorithms, Config};
 use mptcp::endpoint::Profile;
 use mptcp::{cc, pm, sched};
 
+use super::promises;
+
 /// The names of the algorithms, and the parameters.
 #[derive(Clone, Debug)]
 pub struct Stack {
@@ -50,9 +52,7 @@ impl Stack {
         Profile {
             config: self.config.clone().into(),
             algorithms: Box::new(move |connection| Algorithms {
-                congestion_control: cc::by_name(names.0).expect("a congestion control")(
-                    &cc::Parameters::default(),
-                ),
+                congestion_control: promises::control(names.0, &cc::Parameters::default()),
                 scheduler: sched::by_name(names.1).expect("a scheduler")(
                     &sched::Parameters::default(),
                 ),

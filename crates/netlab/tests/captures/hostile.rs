@@ -31,8 +31,6 @@ fn explained(path: &Path, bytes: &[u8]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
     #[test]
     fn changed_bytes_and_a_cut_end(
         which in 0usize..8,

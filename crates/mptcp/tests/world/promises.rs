@@ -1,0 +1,164 @@
+//! Congestion controls that are held to what their papers promise, at every acknowledgment.
+
+use mptcp::cc::{Acked, Congestion, CongestionControl, Context, Parameters, Window, by_name};
+use mptcp::time::{Nanos, seconds};
+
+/// The control of that name. With `lia` it panics as soon as a window grows by more than `reno` would let it; with `olia` as soon as
+/// what it moves from windows is not what it moves to others.
+pub fn control(name: &str, parameters: &Parameters) -> Box<dyn CongestionControl> {
+    let control = made(name, parameters);
+    let promise = match name {
+        "lia" => Promise::NoFasterThanReno,
+        "olia" => Promise::MovesWithoutGain,
+        _ => return control,
+    };
+    Box::new(Held {
+        control,
+        promise,
+        parameters: *parameters,
+    })
+}
+
+fn made(name: &str, parameters: &Parameters) -> Box<dyn CongestionControl> {
+    by_name(name).expect("a congestion control")(parameters)
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Promise {
+    /// RFC 6356, section 3: a subflow takes no more than a single TCP would on its path.
+    NoFasterThanReno,
+    /// draft-khalili-mptcp-congestion-control-05, section 3: the sum of alpha over all paths is 0.
+    MovesWithoutGain,
+}
+
+/// A control under a promise.
+#[derive(Debug)]
+struct Held {
+    control: Box<dyn CongestionControl>,
+    promise: Promise,
+    parameters: Parameters,
+}
+
+/// The windows of a connection, to be tried on.
+fn copy(context: &Context<'_>) -> (Nanos, Vec<Window>, usize) {
+    (context.now(), context.all().to_vec(), context.which())
+}
+
+impl Held {
+    fn check_growth(&self, before: (Nanos, Vec<Window>, usize), acked: &Acked, after_bytes: f64) {
+        let (now, mut windows, which) = before;
+        let mut reno = made("reno", &self.parameters);
+        reno.acked(&mut Context::new(now, &mut windows, which), acked);
+        let of_reno = windows[which].cwnd_bytes;
+        assert!(
+            after_bytes <= of_reno,
+            "lia makes {after_bytes} bytes of a window that is {of_reno} with reno: {windows:?}"
+        );
+    }
+
+    /// Lets every subflow that counts take part in the same round: w times the increase per packet is w^2/rtt^2 / (sum of w/rtt)^2,
+    /// plus alpha.
+    fn check_sum(&self, (now, windows, _): (Nanos, Vec<Window>, usize)) {
+        let windows: Vec<Window> = windows
+            .iter()
+            .filter(|it| it.counts())
+            .map(avoiding_congestion)
+            .collect();
+        let rate =
+            |window: &Window| window.cwnd_packets() / seconds(window.srtt.expect("it counts"));
+        let total: f64 = windows.iter().map(rate).sum();
+        let alphas = (0..windows.len()).map(|which| {
+            let mut tried = windows.clone();
+            let window = &windows[which];
+            let mut context = Context::new(now, &mut tried, which);
+            made("olia", &self.parameters).acked(&mut context, &one_packet(window));
+            let grown_packets = tried[which].cwnd_packets() - window.cwnd_packets();
+            window.cwnd_packets() * grown_packets - (rate(window) / total).powi(2)
+        });
+        let alphas: Vec<f64> = alphas.collect();
+        let sum: f64 = alphas.iter().sum();
+        assert!(
+            sum.abs() < 1e-6,
+            "the alphas {alphas:?} of olia make {sum}: {windows:?}"
+        );
+    }
+}
+
+/// The window that formulas see, past slow start.
+fn avoiding_congestion(window: &Window) -> Window {
+    let settles = window.in_recovery;
+    Window {
+        cwnd_bytes: if settles {
+            window.cwnd_bytes.min(window.ssthresh_bytes)
+        } else {
+            window.cwnd_bytes
+        },
+        ssthresh_bytes: 0.0,
+        in_recovery: false,
+        ..window.clone()
+    }
+}
+
+fn one_packet(window: &Window) -> Acked {
+    Acked {
+        bytes: window.mss_bytes,
+        lost_bytes: 0,
+        rtt: None,
+        is_window_limited: true,
+        delivery_rate: None,
+        delivered_bytes: 0,
+    }
+}
+
+impl CongestionControl for Held {
+    fn subflow_added(&mut self, context: &mut Context<'_>) {
+        self.control.subflow_added(context);
+    }
+
+    fn subflow_removed(&mut self, which: usize) {
+        self.control.subflow_removed(which);
+    }
+
+    fn segment_sent(&mut self, context: &mut Context<'_>, bytes: u32) {
+        self.control.segment_sent(context, bytes);
+    }
+
+    fn acked(&mut self, context: &mut Context<'_>, acked: &Acked) {
+        let before = copy(context);
+        self.control.acked(context, acked);
+        match self.promise {
+            Promise::NoFasterThanReno => {
+                self.check_growth(before, acked, context.this().cwnd_bytes)
+            }
+            Promise::MovesWithoutGain => self.check_sum(before),
+        }
+    }
+
+    fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion) {
+        self.control.congestion(context, congestion);
+    }
+
+    fn recovery_exited(&mut self, context: &mut Context<'_>) {
+        self.control.recovery_exited(context);
+    }
+
+    fn undone(&mut self, context: &mut Context<'_>) {
+        self.control.undone(context);
+    }
+
+    fn restarted_after_idle(&mut self, context: &mut Context<'_>, idle: Nanos) {
+        self.control.restarted_after_idle(context, idle);
+    }
+
+    fn owns_window(&self) -> bool {
+        self.control.owns_window()
+    }
+
+    fn pacing_rate(&self, context: &Context<'_>) -> Option<f64> {
+        self.control.pacing_rate(context)
+    }
+
+    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
+        self.control.state(which)
+    }
+}
