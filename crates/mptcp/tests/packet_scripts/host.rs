@@ -10,7 +10,7 @@ use mptcp::payload::Payload;
 use mptcp::pm::{self, AddressPair, EndpointFlags};
 use mptcp::subflow::CloseReason;
 use mptcp::time::Nanos;
-use mptcp::wire::Packet;
+use mptcp::wire::{IcmpError, Packet};
 use mptcp::{cc, sched};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -125,6 +125,11 @@ impl Host {
         self.endpoint
             .as_mut()
             .expect("a script listens or connects first")
+    }
+
+    /// ICMP says something of a packet that was sent.
+    pub fn handle_icmp_error(&mut self, now: Nanos, error: &IcmpError) {
+        self.endpoint().handle_icmp_error(now, error);
     }
 
     /// A packet arrives, as bytes.

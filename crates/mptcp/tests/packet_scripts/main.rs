@@ -2,7 +2,7 @@
 //!
 //! Each file `*.pkt` is a conversation with one host in packetdrill's language (Cardwell et al., USENIX ATC 2013) with the
 //! MPTCP options of multipath-tcp/packetdrill: lines of a time and a system call, a packet that arrives (`<`), or one that has
-//! to be sent (`>`). Time is virtual and exact; `+0~+0.5` allows a range. Every packet that the stack sends has to be expected
+//! to be sent (`>`), or an error of ICMP. Time is virtual and exact; `+0~+0.5` allows a range. Every packet that the stack sends has to be expected
 //! by a line. Payloads are not written: both sides send a stream, and every byte is checked.
 
 mod display;
@@ -148,8 +148,10 @@ scripts! {
     tcp_simultaneous_close
     tcp_simultaneous_open
     tcp_syn_ack_retries
+    tcp_syn_unreachable
     tcp_syn_validation
     tcp_timestamps
+    tcp_too_big
     tcp_window_probe
     tcp_wrong_ack_of_syn
     tcp_wrong_ack_of_syn_ack

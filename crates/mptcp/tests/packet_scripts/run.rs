@@ -1,16 +1,16 @@
 //! Runs a script: events in their order, in virtual time, and what the stack sends against what is expected.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use mptcp::seq::SeqNr;
 use mptcp::time::{Nanos, SECOND};
-use mptcp::wire::{Ecn, Flags, Hops, Packet, Segment, TcpOptions};
+use mptcp::wire::{Ecn, Flags, Hops, IcmpError, Packet, Segment, TcpOptions};
 
 use crate::display;
 use crate::host::{self, Host, SERVER_PORT, address};
 use crate::options::Context;
-use crate::script::{self, Action, Call, End, Event, PacketText, Sender, Time};
+use crate::script::{self, Action, Call, End, ErrorText, Event, PacketText, Sender, Time};
 use crate::session::{Flow, Session};
 
 /// Where clients of scripts connect from.
@@ -77,6 +77,7 @@ impl Run {
             Action::Call(call) => self.call(call),
             Action::Command(command) => self.host.command(self.now, command),
             Action::Packet(text) => self.inject(text),
+            Action::Error(text) => self.tell_of_error(text),
         }?;
         self.collect();
         Ok(())
@@ -127,6 +128,21 @@ impl Run {
         let template = template([ends[1], ends[0]], [peers, ours]);
         let packet = self.build(text, ends, &template)?;
         self.host.handle_packet(self.now, &packet);
+        Ok(())
+    }
+
+    /// ICMP says something of a packet of the last subflow.
+    fn tell_of_error(&mut self, text: &ErrorText) -> Result<(), String> {
+        let [ours, peers] = self.ends.map_or_else(|| self.initial_ends(), Ok)?;
+        let flow = self.flows.get(&[ours, peers]).ok_or("nothing was sent")?;
+        let [our_port, peers_port] = flow.ports;
+        let error = IcmpError {
+            problem: text.problem,
+            sender: SocketAddr::new(ours, our_port),
+            receiver: SocketAddr::new(peers, peers_port),
+            seq: flow.base_of(Sender::Ours) + text.seq,
+        };
+        self.host.handle_icmp_error(self.now, &error);
         Ok(())
     }
 

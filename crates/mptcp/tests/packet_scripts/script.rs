@@ -1,7 +1,7 @@
 //! The language of the scripts, read line by line. `words` are split at spaces, lists at commas, neither within brackets.
 
 use mptcp::time::{Nanos, SECOND};
-use mptcp::wire::Flags;
+use mptcp::wire::{Flags, Problem};
 
 /// One line: when, and what.
 pub struct Event {
@@ -25,6 +25,14 @@ pub enum Action {
     /// What a shell would do: parameters of the host and its addresses.
     Command(String),
     Packet(Box<PacketText>),
+    /// A router, or the peer, says that a packet of ours did not arrive.
+    Error(ErrorText),
+}
+
+/// An error of ICMP over IPv4: what is wrong, and the relative number of the segment that it quotes.
+pub struct ErrorText {
+    pub problem: Problem,
+    pub seq: u32,
 }
 
 /// A system call, and what it has to return.
@@ -88,6 +96,9 @@ fn parse_event(code: &str) -> Result<(Time, Action), String> {
     let (time, rest) = code.split_once(' ').ok_or("nothing after the time")?;
     let rest = rest.trim();
     let action = match rest.chars().next() {
+        Some('<') if rest[1..].trim_start().starts_with("icmp ") => {
+            Action::Error(parse_error(&rest[1..])?)
+        }
         Some('<') => Action::Packet(Box::new(parse_packet(Sender::Peer, &rest[1..])?)),
         Some('>') => Action::Packet(Box::new(parse_packet(Sender::Ours, &rest[1..])?)),
         Some('`') => Action::Command(rest.trim_matches('`').to_owned()),
@@ -168,6 +179,23 @@ fn parse_packet(sender: Sender, text: &str) -> Result<PacketText, String> {
         }
     }
     Ok(packet)
+}
+
+/// `icmp unreachable frag_needed mtu 1200 [seq:end(len)]`, or another reason without MTU.
+fn parse_error(text: &str) -> Result<ErrorText, String> {
+    let words = words(text);
+    let (problem, quoted) = match words[..] {
+        ["icmp", "unreachable", "frag_needed", "mtu", mtu, quoted] => {
+            let mtu_bytes = number(mtu)?;
+            (Problem::TooBig { mtu_bytes }, quoted)
+        }
+        ["icmp", "unreachable", "port_unreachable", quoted] => (Problem::Refused, quoted),
+        ["icmp", "unreachable", "host_unreachable", quoted] => (Problem::Unreachable, quoted),
+        _ => return Err("expected icmp unreachable, a reason, and what is quoted".to_owned()),
+    };
+    let quoted = quoted.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    let (seq, _) = parse_range(quoted.ok_or("what is quoted stands in [ ]")?)?;
+    Ok(ErrorText { problem, seq })
 }
 
 fn parse_end(word: &str) -> Result<End, String> {
