@@ -64,6 +64,8 @@ class Interface(Model):
     address: str | list[str] | None = Field(
         None, description="instead of the next free one; IPv4, IPv6 or both", examples=["10.9.0.1/24", "fd00:9::1/64"]
     )
+    family: Literal["both", "ipv4", "ipv6"] = "both"
+    """Of which families it has addresses. A path goes over IPv4 where both of its ends have it."""
     up: bool = True
     """Whether it is up at the start."""
 

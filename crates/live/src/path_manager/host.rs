@@ -289,8 +289,8 @@ impl Manager {
                 self.connections.set_backup(now, address, on, &mut kernel);
                 self.note_connections();
             }
-            // Flows run over IPv4, and there is no endpoint to waste.
-            Mode::Endpoints(_) if address.is_ipv6() => {}
+            // There is no endpoint to waste.
+            Mode::Endpoints(_) if !self.plan.uses(address) => {}
             Mode::Endpoints(_) => {
                 let note = endpoints::set_backup(&mut self.socket, address, on);
                 self.note(note);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use mptcp::pm::{AddressPair, Constructor, FourTuple, Parameters, Role, by_name};
 use netlab::capabilities::Missing;
-use netlab::flows::{addresses_at, host_at, pairs, port_of_flow};
+use netlab::flows::{PathPairs, addresses_at, host_at, port_of_flow};
 use netlab::lookup::Lookup;
 use netlab::parameters::path_manager;
 use netlab::resolved::{Experiment, Flow, FlowEnd, Host, Stack, Transport};
@@ -51,44 +51,39 @@ pub(super) struct FlowPlan {
     peer: String,
     /// Where the acceptor listens.
     port: u16,
-    /// From this end, of both address families.
-    pairs: Vec<AddressPair>,
+    /// From this end.
+    pairs: PathPairs,
     /// `None` if the kernel manages the paths.
     pub(super) policy: Option<Constructor>,
     pub(super) parameters: Parameters,
 }
 
 impl FlowPlan {
-    /// The pairs of the family of one address.
-    pub(super) fn pairs_like(&self, address: IpAddr) -> Vec<AddressPair> {
-        let pairs = self.pairs.iter().copied();
-        let alike = pairs.filter(|pair| pair.local.is_ipv4() == address.is_ipv4());
-        alike.collect()
+    /// The pairs of a connection that begins at that address.
+    pub(super) fn pairs_of_connection(&self, initial: IpAddr) -> Vec<AddressPair> {
+        self.pairs.of_connection(initial)
     }
 
-    fn ipv4_pairs(&self) -> impl Iterator<Item = AddressPair> {
-        let pairs = self.pairs.iter().copied();
-        pairs.filter(|pair| pair.local.is_ipv4())
+    /// Those of its own connections.
+    fn own_pairs(&self) -> Vec<AddressPair> {
+        self.pairs_of_connection(self.pairs.initial().local)
     }
 
-    /// Its IPv4 addresses on this host other than the initial one, in order; some may come more than once.
+    /// The addresses on this host, other than the initial one, that its connections use, in order; some may come more than once.
     fn further_locals(&self) -> impl Iterator<Item = IpAddr> {
-        let initial = self.ipv4_pairs().next();
-        let locals = self.ipv4_pairs().map(|pair| pair.local);
-        locals.filter(move |local| initial.is_some_and(|initial| initial.local != *local))
+        let initial = self.pairs.initial().local;
+        let locals = self.own_pairs().into_iter().map(|pair| pair.local);
+        locals.filter(move |local| *local != initial)
     }
 
     /// Whether a path goes from this address to where the initial subflow goes.
     fn meets_initial_remote(&self, local: IpAddr) -> bool {
-        let initial = self.ipv4_pairs().next();
-        initial.is_some_and(|initial| {
-            let remote = initial.remote;
-            self.pairs.contains(&AddressPair { local, remote })
-        })
+        let remote = self.pairs.initial().remote;
+        self.own_pairs().contains(&AddressPair { local, remote })
     }
 
     fn routes(&self, role: Role, initial: FourTuple) -> bool {
-        self.role == role && self.pairs.contains(&initial.pair())
+        self.role == role && self.pairs.all().contains(&initial.pair())
     }
 
     fn listens(&self, initial: FourTuple) -> bool {
@@ -112,6 +107,12 @@ impl HostPlan {
         let own = alike().find(|flow| flow.listens(initial));
         let own = own.map(|flow| (flow, true));
         own.or_else(|| alike().next().map(|flow| (flow, false)))
+    }
+
+    /// Whether connections of its flows use an address.
+    pub(super) fn uses(&self, local: IpAddr) -> bool {
+        let pairs = self.flows.iter().flat_map(FlowPlan::own_pairs);
+        pairs.into_iter().any(|pair| pair.local == local)
     }
 
     /// All its addresses.
@@ -188,7 +189,7 @@ fn plan_end(lookup: &Lookup<'_>, index: usize, flow: &Flow, end: FlowEnd) -> Flo
             Role::Acceptor
         },
         port: port_of_flow(index).unwrap_or(u16::MAX),
-        pairs: pairs(lookup, &flow.paths, end),
+        pairs: PathPairs::new(lookup, &flow.paths, end),
         policy: manager.and_then(|manager| policy(&manager.name)),
         parameters: manager.map_or_else(Parameters::default, |manager| {
             path_manager(manager, lookup.experiment, host_at(flow, end))
@@ -210,7 +211,7 @@ fn addresses_of(experiment: &Experiment, host: &str) -> BTreeMap<String, Vec<IpA
 }
 
 /// `subflow` endpoints for the further addresses of what this host opens, `signal` endpoints for those of what it accepts:
-/// so subnets that have nothing in common join too. Only IPv4, over which flows run; each counts against a limit of 8.
+/// so subnets that have nothing in common join too. Only addresses that flows use: each counts against a limit of 8.
 ///
 /// An accepting host with a `subflow` endpoint announces only one address and then waits for a subflow that cannot be. Where
 /// a host does both, those that open no path of the description (to the peer's initial address) are left out.
@@ -320,11 +321,12 @@ fn both_ways(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
 fn foreign_pair(host: &str, plans: &[FlowPlan], flow: &Flow) -> Option<Missing> {
     let is_own = |plan: &&FlowPlan| plan.id == flow.id && plan.role == Role::Opener;
     let own = plans.iter().find(is_own)?;
-    let initial = own.pairs.first()?;
+    let initial = own.pairs.initial();
+    let own_pairs = own.pairs.all();
     let same_hosts = plans.iter().filter(|plan| plan.peer == own.peer);
     let (plan, pair) = same_hosts
         .flat_map(|plan| further_pairs(plan).map(move |pair| (plan, pair)))
-        .filter(|(_, pair)| !own.pairs.contains(pair))
+        .filter(|(_, pair)| !own_pairs.contains(pair))
         .find(|(plan, pair)| pair.remote == initial.remote || is_further_remote(plan, pair))?;
     Some(Missing {
         feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", flow.id),
@@ -335,15 +337,13 @@ fn foreign_pair(host: &str, plans: &[FlowPlan], flow: &Flow) -> Option<Missing> 
     })
 }
 
-/// All IPv4 pairs but the initial one.
+/// All pairs of a flow's connections but the initial one.
 fn further_pairs(plan: &FlowPlan) -> impl Iterator<Item = AddressPair> {
-    plan.ipv4_pairs().skip(1)
+    plan.own_pairs().into_iter().skip(1)
 }
 
 fn is_further_remote(plan: &FlowPlan, pair: &AddressPair) -> bool {
-    plan.pairs
-        .first()
-        .is_some_and(|initial| initial.remote != pair.remote)
+    plan.pairs.initial().remote != pair.remote
 }
 
 #[cfg(test)]
@@ -356,9 +356,9 @@ mod tests {
     const B2: &str = "10.1.2.2";
 
     fn flow(id: &str, role: Role, pairs: &[(&str, &str)]) -> FlowPlan {
-        let pairs = pairs.iter().map(|(local, remote)| AddressPair {
-            local: local.parse().unwrap(),
-            remote: remote.parse().unwrap(),
+        let pairs = pairs.iter().map(|(local, remote)| {
+            let (local, remote) = (local.parse().unwrap(), remote.parse().unwrap());
+            vec![AddressPair { local, remote }]
         });
         FlowPlan {
             id: id.to_owned(),
@@ -408,6 +408,15 @@ mod tests {
         ];
         assert_eq!(endpoints(&flows), [endpoint(A2, flag::SIGNAL)]);
         assert_eq!(both_ways("host", &flows), None);
+    }
+
+    #[test]
+    fn an_endpoint_has_the_family_of_its_path() {
+        let pairs = [("fd00::1", "fd00::2"), (A2, B2)];
+        let accepted = flow("f", Role::Acceptor, &pairs);
+        assert_eq!(endpoints(&[accepted]), [endpoint(A2, flag::SIGNAL)]);
+        let accepted = flow("f", Role::Acceptor, &[(A2, B2), ("fd00::1", "fd00::2")]);
+        assert_eq!(endpoints(&[accepted]), [endpoint("fd00::1", flag::SIGNAL)]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::{
     InvalidDirection, Layer, Link, Middlebox, MiddleboxDirection, Path, SCHEMA, Video,
     validate_overhead,
 };
+use crate::flows::{addresses_at, pairs_of};
 use crate::parameters::{self, Kind};
 
 /// The largest time, size or rate: 2^53, over 100 days in nanoseconds, which every JSON reader keeps exactly.
@@ -320,7 +321,20 @@ impl<'a> Declared<'a> {
                 );
             }
         }
+        self.validate_families(place, path)?;
         self.validate_hops(place, path)
+    }
+
+    fn validate_families(&self, place: &str, path: &Path) -> Validity {
+        let addresses = |id: &String| -> Result<_, ResolvedError> {
+            let interface = self.interfaces.find(place, id)?;
+            Ok(addresses_at(&self.experiment.interfaces[interface]))
+        };
+        if pairs_of(&addresses(&path.local)?, &addresses(&path.remote)?).is_empty() {
+            let ends = format!("{} and {}", path.local, path.remote);
+            return refuse(place, ends, "ends with addresses of one family");
+        }
+        Ok(())
     }
 
     /// The hops lead from the local interface to the host of the remote one, through nodes that forward.

@@ -3,12 +3,12 @@
 use mptcp::connection::{Algorithms, Buffer, Config, Fallback, Start};
 use mptcp::endpoint::Profile;
 use mptcp::failure::{self, FailedAfter, Reinjection};
-use mptcp::pm::{self, AddressPair};
+use mptcp::pm;
 use mptcp::sched::SubflowOrder;
 use mptcp::subflow::{self, InitialWindow, SynRetries};
 use mptcp::{cc, sched};
 
-use crate::flows::{host_at, pairs};
+use crate::flows::{PathPairs, host_at};
 use crate::lookup::Lookup;
 use crate::parameters::{self, Kind};
 use crate::registry::{MakeControl, MakePathManager, MakeScheduler, Registry};
@@ -167,7 +167,7 @@ struct AlgorithmMaker {
     control: (MakeControl, cc::Parameters, Parameters),
     scheduler: (MakeScheduler, sched::Parameters, Parameters),
     path_manager: (MakePathManager, pm::Parameters, Parameters),
-    pairs: Vec<AddressPair>,
+    pairs: PathPairs,
     /// Whether only one interface carries data at a time: all others are backup ones.
     one_at_a_time: bool,
 }
@@ -202,7 +202,7 @@ impl AlgorithmMaker {
                 parameters::path_manager(&manager, lookup.experiment, &host.id),
                 manager.parameters,
             ),
-            pairs: pairs(lookup, &flow.paths, side),
+            pairs: PathPairs::new(lookup, &flow.paths, side),
             one_at_a_time: host.one_at_a_time,
         }
     }
@@ -220,15 +220,14 @@ impl AlgorithmMaker {
 
     /// The connection with the pairs of its flow; a host may have others.
     fn of_flow(&self, seen: &pm::Connection) -> pm::Connection {
-        let initial = seen.initial.local;
-        let alike = |pair: &&AddressPair| pair.local.is_ipv4() == initial.is_ipv4();
+        let initial = seen.initial.local.ip();
         let mut connection = pm::Connection {
-            pairs: self.pairs.iter().filter(alike).copied().collect(),
+            pairs: self.pairs.of_connection(initial).into(),
             ..seen.clone()
         };
         if self.one_at_a_time {
             let locals = connection.pairs.iter().map(|pair| pair.local);
-            let others = locals.filter(|local| *local != initial.ip());
+            let others = locals.filter(|local| *local != initial);
             connection.backup.extend(others);
         }
         connection
