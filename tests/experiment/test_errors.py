@@ -102,6 +102,25 @@ REPLACED = [
         "7:63: flows.bulk.handshake: 'handshake' has no effect on transport tcp; allowed: with mptcp",
     ),
     (
+        "client: {}",
+        "client: {interfaces: {wlan0: {family: ipv6, address: 10.9.0.1/24}}}",
+        "2:62: hosts.client.interfaces.wlan0.address: '10.9.0.1/24' is an address of ipv4, and the interface has family: ipv6; "
+        "allowed: an address of ipv6, or family: both",
+    ),
+    (
+        "client: {}, server: {}",
+        "client: {interfaces: {wlan0: {family: ipv4}, wwan0: {family: ipv4}}}, "
+        "server: {interfaces: {eth0: {family: ipv6}, eth1: {family: ipv6}}}",
+        "7:9: flows.bulk: no path from client to server has addresses of one family at both ends; "
+        "allowed: an interface at each end with family: both, or with the same family",
+    ),
+    (
+        "client: {}, server: {}}\nlinks:\n  wifi: {",
+        "client: {interfaces: {wlan0: {family: ipv6}}}, server: {}}\nlinks:\n  wifi: {mtu: 1000, ",
+        "7:9: flows.bulk: the path from client.wlan0 to server.eth0 goes over IPv6, and has an MTU of 1000 bytes; "
+        "allowed: at least 1280 bytes (RFC 8200, section 5)",
+    ),
+    (
         "to: server",
         "to: server, primary: wfi",
         "7:45: flows.bulk.primary: there is no link or interface 'wfi', did you mean 'wifi'?; "
