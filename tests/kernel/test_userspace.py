@@ -8,7 +8,6 @@ import pytest
 from command_line import is_refused, mptcplab
 from measured import TWO_LINKS, Measured, measured, measured_member
 from mptcplab import load, run
-from mptcplab.backends import backend
 from mptcplab.catalogue import find
 from wireshark import complaints, needs_tshark, options
 

@@ -28,7 +28,7 @@ class Packets:
 
 
 def full_packets(transport: str, mtu_bytes: int, datagram_bytes: int | None, *, is_ipv6: bool) -> Packets:
-    """The packets of a transport: over IPv4 TCP carries 1448 bytes in 1500, MPTCP 1424, UDP what the application sends."""
+    """The packets of a transport: of 1500 bytes IPv4, TCP carries 1448, MPTCP 1424, UDP what the application sends."""
     ip_header = IPV6_HEADER if is_ipv6 else IPV4_HEADER
     if transport == "udp":
         headers = ip_header + UDP_HEADER

@@ -398,8 +398,8 @@ def _address(text: str, family: str) -> ipaddress.IPv4Interface | ipaddress.IPv6
     if "/" not in text or address.network.num_addresses < 4 or address.ip == address.network.network_address:
         raise described(f"'{text}' is no address of a subnet", "an address with prefix length, as in 10.9.0.1/24")
     if family not in ("both", f"ipv{address.version}"):
-        allowed = f"an address of {family}, or family: both"
-        raise described(f"'{text}' is an address of ipv{address.version}, and the interface has family: {family}", allowed)
+        problem = f"'{text}' is an address of ipv{address.version}, and the interface has family: {family}"
+        raise described(problem, f"an address of {family}, or family: both")
     return address
 
 
