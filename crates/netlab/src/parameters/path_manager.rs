@@ -85,18 +85,31 @@ pub fn path_manager(algorithm: &Algorithm, experiment: &Experiment, host: &str) 
 
 /// Every name of an interface, and every one of a router, in what a path manager is given.
 pub(crate) fn names_in(algorithm: &Algorithm) -> (Vec<&str>, Vec<&str>) {
-    if algorithm.is_users() {
-        return (Vec::new(), Vec::new());
-    }
-    let all = |name: &str| {
-        algorithm
-            .parameters
-            .get(name)
-            .map_or(&[][..], |all| list(all))
-    };
-    let interfaces = all("endpoints").iter().map(|one| word(&one["interface"]));
-    let routers = all("gateways").iter().flat_map(list).map(word);
-    (interfaces.collect(), routers.collect())
+    let endpoints = listed(algorithm, "endpoints").iter();
+    let interfaces = endpoints.map(|one| word(&one["interface"]));
+    let gateways = listed(algorithm, "gateways").iter();
+    (
+        interfaces.collect(),
+        gateways.flat_map(list).map(word).collect(),
+    )
+}
+
+/// The ports of its endpoints.
+pub(crate) fn ports_in(algorithm: &Algorithm) -> impl Iterator<Item = u16> {
+    let endpoints = listed(algorithm, "endpoints").iter();
+    endpoints.filter_map(port_of)
+}
+
+/// A list that one of our path managers is given; a user's own has none that we know.
+fn listed<'a>(algorithm: &'a Algorithm, name: &str) -> &'a [Value] {
+    let given = algorithm.parameters.get(name);
+    given
+        .filter(|_| !algorithm.is_users())
+        .map_or(&[], |all| list(all))
+}
+
+fn port_of(endpoint: &Value) -> Option<u16> {
+    endpoint.get("port").map(|port| integer(port) as u16)
 }
 
 fn gateways(lists: &Value, experiment: &Experiment) -> Gateways {
@@ -131,18 +144,19 @@ pub(crate) fn router_address(experiment: &Experiment, router: &str) -> Option<Ip
     })
 }
 
-/// Those of one host, with both addresses of each interface.
+/// Those of one host, with the address of each interface over which flows run.
 fn endpoints_at(all: &Value, experiment: &Experiment, host: &str) -> Vec<Endpoint> {
     let here = list(all).iter().filter_map(|one| {
         let mut interfaces = experiment.interfaces.iter();
         let interface = interfaces.find(|interface| interface.id == word(&one["interface"]))?;
-        let flags = flags_of(&one["flags"]);
-        (interface.node == host).then(|| {
-            let addresses = addresses_at(interface).into_iter();
-            addresses.map(move |address| Endpoint { address, flags })
+        let address = addresses_at(interface).into_iter().next()?;
+        (interface.node == host).then(|| Endpoint {
+            address,
+            port: port_of(one),
+            flags: flags_of(&one["flags"]),
         })
     });
-    here.flatten().collect()
+    here.collect()
 }
 
 fn flags_of(names: &Value) -> EndpointFlags {
