@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use mptcp::pm::{AddressPair, Command, Connection, Event, FourTuple, PathManager, Role};
+use mptcp::pm::{
+    AddressPair, Command, Connection, EndpointFlags, Event, FourTuple, PathManager, Role,
+};
 use netlab::time::Nanos;
 
-use super::messages::{Notification, NotificationKind as Kind, Request, flag};
+use super::messages::{Notification, NotificationKind as Kind, Request};
 use super::plan::{FlowPlan, HostPlan};
 use super::record::{Note, What};
 use crate::Clock;
@@ -299,8 +301,8 @@ fn pair_of(command: &Command) -> Option<AddressPair> {
 
 fn note_of(command: &Command) -> Note {
     match *command {
-        Command::Announce { id, address } => Note::new(What::AddressAnnounced)
-            .local(address)
+        Command::Announce { id, address, port } => Note::new(What::AddressAnnounced)
+            .local(SocketAddr::new(address, port.unwrap_or(0)))
             .local_id(id),
         Command::Remove { id, address } => {
             Note::new(What::AddressRemoved).local(address).local_id(id)
@@ -332,7 +334,12 @@ fn request_of(token: u32, command: &Command, is_mapped: impl Fn(&FourTuple) -> b
         false => (subflow.local, subflow.remote),
     };
     match *command {
-        Command::Announce { id, address } => Request::Announce { token, id, address },
+        Command::Announce { id, address, port } => Request::Announce {
+            token,
+            id,
+            address,
+            port,
+        },
         Command::Remove { id, .. } => Request::Remove { token, id },
         Command::OpenSubflow {
             local,
@@ -368,7 +375,11 @@ fn request_of(token: u32, command: &Command, is_mapped: impl Fn(&FourTuple) -> b
 }
 
 fn backup_flag(backup: bool) -> u32 {
-    if backup { flag::BACKUP } else { 0 }
+    if backup {
+        EndpointFlags::BACKUP.bits()
+    } else {
+        0
+    }
 }
 
 /// The events that a policy hears of; `None` if the kernel left something out.

@@ -186,9 +186,9 @@ impl Manager {
                 select(1)?;
                 Vec::new()
             }
-            Mode::Endpoints(list) => {
+            Mode::Endpoints(list, limits) => {
                 select(0)?;
-                endpoints::set_up(&mut socket, list)?
+                endpoints::set_up(&mut socket, list, *limits)?
             }
         };
         let watch = AddressWatch::open()?;
@@ -290,8 +290,8 @@ impl Manager {
                 self.note_connections();
             }
             // There is no endpoint to waste.
-            Mode::Endpoints(_) if !self.plan.uses(address) => {}
-            Mode::Endpoints(_) => {
+            Mode::Endpoints(..) if !self.plan.uses(address) => {}
+            Mode::Endpoints(..) => {
                 let note = endpoints::set_backup(&mut self.socket, address, on);
                 self.note(note);
             }

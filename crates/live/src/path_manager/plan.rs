@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use mptcp::pm::{AddressPair, Constructor, FourTuple, Parameters, Role, by_name};
+use mptcp::pm::{
+    AddressPair, Constructor, Endpoint, EndpointFlags, FourTuple, Limits, Parameters, Role, by_name,
+};
 use netlab::capabilities::Missing;
 use netlab::flows::{PathPairs, addresses_at, host_at, port_of_flow};
 use netlab::lookup::Lookup;
@@ -11,16 +13,14 @@ use netlab::parameters::path_manager;
 use netlab::resolved::{Experiment, Flow, FlowEnd, Host, Stack, Transport};
 use netlab::time::Nanos;
 
-use super::messages::flag;
-
 /// The path manager that is the kernel's own.
 const KERNEL_ENDPOINTS: &str = "kernel_endpoints";
 
 /// Policies for our engine alone: over netlink the kernel takes no source route, and its own path manager it runs itself.
 const BY_ENGINE_ONLY: &[&str] = &["binder", KERNEL_ENDPOINTS];
 
-/// Most endpoints of the in-kernel path manager in one namespace, and most further subflows of a connection.
-pub(super) const KERNEL_LIMIT: usize = 8;
+/// Most endpoints of the in-kernel path manager in one namespace.
+const MOST_ENDPOINTS: usize = 8;
 
 /// A host that opens or accepts Multipath TCP.
 #[derive(Clone, Debug)]
@@ -38,8 +38,8 @@ pub(super) struct HostPlan {
 pub(super) enum Mode {
     /// Our policies.
     Policies,
-    /// The kernel, with these endpoints and their flags, in order.
-    Endpoints(Vec<(IpAddr, u32)>),
+    /// The kernel, with these endpoints, in order, and limits.
+    Endpoints(Vec<Endpoint>, Limits),
 }
 
 /// One end of a flow.
@@ -144,7 +144,8 @@ fn plan_host(lookup: &Lookup<'_>, host: &Host) -> HostPlan {
         .flat_map(|(index, flow)| plan_ends(lookup, *index, flow, &host.id))
         .collect();
     let mode = if plans.iter().all(|flow| flow.policy.is_none()) {
-        Mode::Endpoints(endpoints(&plans))
+        let limits = plans.first().map(|flow| flow.parameters.limits);
+        Mode::Endpoints(endpoints(&plans), limits.unwrap_or_default())
     } else {
         Mode::Policies
     };
@@ -180,6 +181,7 @@ fn plan_end(lookup: &Lookup<'_>, index: usize, flow: &Flow, end: FlowEnd) -> Flo
         FlowEnd::From => &flow.to,
         FlowEnd::To => &flow.from,
     };
+    let pairs = PathPairs::new(lookup, &flow.paths, end);
     FlowPlan {
         id: flow.id.clone(),
         peer: peer.clone(),
@@ -189,11 +191,11 @@ fn plan_end(lookup: &Lookup<'_>, index: usize, flow: &Flow, end: FlowEnd) -> Flo
             Role::Acceptor
         },
         port: port_of_flow(index).unwrap_or(u16::MAX),
-        pairs: PathPairs::new(lookup, &flow.paths, end),
         policy: manager.and_then(|manager| policy(&manager.name)),
         parameters: manager.map_or_else(Parameters::default, |manager| {
-            path_manager(manager, lookup.experiment, host_at(flow, end))
+            path_manager(manager, lookup.experiment, host_at(flow, end), &pairs)
         }),
+        pairs,
     }
 }
 
@@ -210,30 +212,44 @@ fn addresses_of(experiment: &Experiment, host: &str) -> BTreeMap<String, Vec<IpA
         .collect()
 }
 
-/// `subflow` endpoints for the further addresses of what this host opens, `signal` endpoints for those of what it accepts:
-/// so subnets that have nothing in common join too. Only addresses that flows use: each counts against a limit of 8.
+/// Those that the description gives; otherwise `subflow` endpoints for the further addresses of what this host opens, `signal`
+/// endpoints for those of what it accepts: so subnets that have nothing in common join too. Only addresses that flows use: each
+/// counts against a limit of 8.
 ///
 /// An accepting host with a `subflow` endpoint announces only one address and then waits for a subflow that cannot be. Where
 /// a host does both, those that open no path of the description (to the peer's initial address) are left out.
-fn endpoints(flows: &[FlowPlan]) -> Vec<(IpAddr, u32)> {
+fn endpoints(flows: &[FlowPlan]) -> Vec<Endpoint> {
+    if let Some(given) = given_endpoints(flows) {
+        return given.clone();
+    }
     let accepts =
         |flow: &FlowPlan| flow.role == Role::Acceptor && flow.further_locals().next().is_some();
     let does_accept = flows.iter().any(accepts);
-    let mut endpoints: Vec<(IpAddr, u32)> = Vec::new();
+    let mut endpoints: Vec<Endpoint> = Vec::new();
     for flow in flows {
         for local in flow.further_locals() {
-            let flag = match flow.role {
-                Role::Acceptor => flag::SIGNAL,
+            let flags = match flow.role {
+                Role::Acceptor => EndpointFlags::SIGNAL,
                 Role::Opener if does_accept && !flow.meets_initial_remote(local) => continue,
-                Role::Opener => flag::SUBFLOW,
+                Role::Opener => EndpointFlags::SUBFLOW,
             };
-            match endpoints.iter_mut().find(|(address, _)| *address == local) {
-                Some((_, flags)) => *flags |= flag,
-                None => endpoints.push((local, flag)),
+            match endpoints.iter_mut().find(|one| one.address == local) {
+                Some(known) => known.flags = known.flags | flags,
+                None => endpoints.push(Endpoint {
+                    address: local,
+                    port: None,
+                    flags,
+                }),
             }
         }
     }
     endpoints
+}
+
+fn given_endpoints(flows: &[FlowPlan]) -> Option<&Vec<Endpoint>> {
+    flows
+        .iter()
+        .find_map(|flow| flow.parameters.endpoints.as_ref())
 }
 
 /// What no path manager of the kernel can do.
@@ -258,6 +274,12 @@ fn check_host(lookup: &Lookup<'_>, host: &str) -> Vec<Missing> {
         .iter()
         .flat_map(|(index, flow)| plan_ends(lookup, *index, flow, host))
         .collect();
+    if let Some(disagreement) = disagreement(host, &plans) {
+        return vec![disagreement];
+    }
+    if given_endpoints(&plans).is_some() {
+        return Vec::from_iter(too_many_endpoints(host, &plans));
+    }
     let foreign = kernel
         .iter()
         .filter_map(|(index, _)| foreign_pair(host, &plans, &lookup.experiment.flows[*index]));
@@ -295,12 +317,28 @@ fn mixed(host: &str, kernel: &Flow, ours: &Flow) -> Missing {
     }
 }
 
+/// Endpoints and limits are those of a host: its flows are given the same ones, or none.
+fn disagreement(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
+    let (first, others) = plans.split_first()?;
+    let differs = |one: &&FlowPlan| {
+        let (ours, theirs) = (&first.parameters, &one.parameters);
+        (&ours.endpoints, ours.limits) != (&theirs.endpoints, theirs.limits)
+    };
+    others.iter().find(differs).map(|other| Missing {
+        feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", other.id),
+        why: format!(
+            "the kernel's endpoints and limits are those of host {host} and not of a flow, and flow {} has others: give both flows the same",
+            first.id
+        ),
+    })
+}
+
 fn too_many_endpoints(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
     let count = endpoints(plans).len();
-    (count > KERNEL_LIMIT).then(|| Missing {
+    (count > MOST_ENDPOINTS).then(|| Missing {
         feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", plans[0].id),
         why: format!(
-            "host {host} would need {count} endpoints, and the kernel has at most {KERNEL_LIMIT}: use full_mesh, or fewer interfaces (`via`)"
+            "host {host} would need {count} endpoints, and the kernel has at most {MOST_ENDPOINTS}: use full_mesh, or fewer interfaces (`via`)"
         ),
     })
 }
@@ -308,8 +346,8 @@ fn too_many_endpoints(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
 /// What [`endpoints`] cannot leave out.
 fn both_ways(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
     let endpoints = endpoints(plans);
-    let has = |flag: u32| endpoints.iter().any(|(_, flags)| flags & flag != 0);
-    (has(flag::SIGNAL) && has(flag::SUBFLOW)).then(|| Missing {
+    let has = |flag| endpoints.iter().any(|one| one.flags.has(flag));
+    (has(EndpointFlags::SIGNAL) && has(EndpointFlags::SUBFLOW)).then(|| Missing {
         feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", plans[0].id),
         why: format!(
             "host {host} opens some flows over several paths and accepts others, for which the kernel's endpoints are in each other's way: use full_mesh"
@@ -371,8 +409,12 @@ mod tests {
         }
     }
 
-    fn endpoint(address: &str, flags: u32) -> (IpAddr, u32) {
-        (address.parse().unwrap(), flags)
+    fn endpoint(address: &str, flags: EndpointFlags) -> Endpoint {
+        Endpoint {
+            address: address.parse().unwrap(),
+            port: None,
+            flags,
+        }
     }
 
     #[test]
@@ -385,9 +427,12 @@ mod tests {
     #[test]
     fn the_opener_has_subflow_and_the_acceptor_signal_endpoints_for_further_addresses() {
         let opened = flow("f", Role::Opener, &[(A1, B1), (A2, B2)]);
-        assert_eq!(endpoints(&[opened]), [endpoint(A2, flag::SUBFLOW)]);
+        assert_eq!(endpoints(&[opened]), [endpoint(A2, EndpointFlags::SUBFLOW)]);
         let accepted = flow("f", Role::Acceptor, &[(B1, A1), (B2, A2)]);
-        assert_eq!(endpoints(&[accepted]), [endpoint(B2, flag::SIGNAL)]);
+        assert_eq!(
+            endpoints(&[accepted]),
+            [endpoint(B2, EndpointFlags::SIGNAL)]
+        );
     }
 
     #[test]
@@ -406,7 +451,7 @@ mod tests {
             flow("f", Role::Opener, &pairs),
             flow("g", Role::Acceptor, &pairs),
         ];
-        assert_eq!(endpoints(&flows), [endpoint(A2, flag::SIGNAL)]);
+        assert_eq!(endpoints(&flows), [endpoint(A2, EndpointFlags::SIGNAL)]);
         assert_eq!(both_ways("host", &flows), None);
     }
 
@@ -414,9 +459,34 @@ mod tests {
     fn an_endpoint_has_the_family_of_its_path() {
         let pairs = [("fd00::1", "fd00::2"), (A2, B2)];
         let accepted = flow("f", Role::Acceptor, &pairs);
-        assert_eq!(endpoints(&[accepted]), [endpoint(A2, flag::SIGNAL)]);
+        assert_eq!(
+            endpoints(&[accepted]),
+            [endpoint(A2, EndpointFlags::SIGNAL)]
+        );
         let accepted = flow("f", Role::Acceptor, &[(A2, B2), ("fd00::1", "fd00::2")]);
-        assert_eq!(endpoints(&[accepted]), [endpoint("fd00::1", flag::SIGNAL)]);
+        assert_eq!(
+            endpoints(&[accepted]),
+            [endpoint("fd00::1", EndpointFlags::SIGNAL)]
+        );
+    }
+
+    #[test]
+    fn given_endpoints_are_taken_as_they_are_and_from_all_flows_of_a_host_alike() {
+        let pairs = [(A1, B1), (A2, B2)];
+        let mut flows = [
+            flow("f", Role::Acceptor, &pairs),
+            flow("g", Role::Opener, &pairs),
+        ];
+        let given = vec![Endpoint {
+            port: Some(7000),
+            ..endpoint(A2, EndpointFlags::SIGNAL)
+        }];
+        flows[0].parameters.endpoints = Some(given.clone());
+        let refused = disagreement("host", &flows).unwrap();
+        assert_eq!(refused.feature, "flows.g.path_manager: kernel_endpoints");
+        flows[1].parameters.endpoints = Some(given.clone());
+        assert_eq!(disagreement("host", &flows), None);
+        assert_eq!(endpoints(&flows), given);
     }
 
     #[test]

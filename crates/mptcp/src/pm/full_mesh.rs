@@ -304,7 +304,8 @@ impl FullMesh {
         }
         for &address in &announcements.addresses {
             if let Some(id) = self.ids.id_to_announce(address) {
-                commands.push(Command::Announce { id, address });
+                let port = None;
+                commands.push(Command::Announce { id, address, port });
             }
         }
         announcements.retry_at = Some(announcements.backoff.after_failure(now));
@@ -356,8 +357,8 @@ impl FullMesh {
 }
 
 impl PathManager for FullMesh {
-    fn local_id(&mut self, local: IpAddr) -> Option<AddressId> {
-        self.ids.id(local)
+    fn local_id(&mut self, local: SocketAddr) -> Option<AddressId> {
+        self.ids.id(local.ip())
     }
 
     fn handle(&mut self, now: Nanos, event: &Event, commands: &mut Vec<Command>) {

@@ -176,6 +176,8 @@ pub enum Command {
         id: AddressId,
         /// The address.
         address: IpAddr,
+        /// The port that the peer is to join at; without, that of the initial subflow.
+        port: Option<u16>,
     },
     /// Tell the peer that a local address is gone (REMOVE_ADDR); subflows stay.
     Remove {
@@ -216,9 +218,9 @@ pub trait PathManager: Debug + Send {
     /// Takes an event and appends what is to be done to `commands`.
     fn handle(&mut self, now: Nanos, event: &Event, commands: &mut Vec<Command>);
 
-    /// The ID of a local address that the peer joins, the one it has in commands; none from a policy that numbers no addresses.
-    /// Then the stack gives one.
-    fn local_id(&mut self, _local: IpAddr) -> Option<AddressId> {
+    /// The ID of a local address that the peer joins at that port, the one it has in commands; none from a policy that numbers no
+    /// addresses. Then the stack gives one.
+    fn local_id(&mut self, _local: SocketAddr) -> Option<AddressId> {
         None
     }
 

@@ -11,8 +11,7 @@ pub struct Stack {
     pub congestion_control: &'static str,
     pub scheduler: &'static str,
     pub path_manager: &'static str,
-    /// How many subflows `n_diff_ports` opens.
-    pub subflows: Option<u32>,
+    pub of_path_manager: pm::Parameters,
 }
 
 impl Default for Stack {
@@ -22,7 +21,7 @@ impl Default for Stack {
             congestion_control: "reno",
             scheduler: "min_rtt",
             path_manager: "full_mesh",
-            subflows: None,
+            of_path_manager: pm::Parameters::default(),
         }
     }
 }
@@ -43,10 +42,7 @@ impl Stack {
     /// What an endpoint makes connections with.
     pub fn profile(&self) -> Profile {
         let names = (self.congestion_control, self.scheduler, self.path_manager);
-        let of_path_manager = pm::Parameters {
-            subflows: self.subflows,
-            ..pm::Parameters::default()
-        };
+        let of_path_manager = self.of_path_manager.clone();
         Profile {
             config: self.config.clone().into(),
             algorithms: Box::new(move |connection| Algorithms {

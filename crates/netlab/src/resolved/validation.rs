@@ -9,7 +9,7 @@ use super::{
     InvalidDirection, Layer, Link, Middlebox, MiddleboxDirection, Path, SCHEMA, Video,
     validate_overhead,
 };
-use crate::flows::{addresses_at, pairs_of};
+use crate::flows::{addresses_at, flow_at_port, pairs_of};
 use crate::parameters::{self, Kind};
 
 /// The largest time, size or rate: 2^53, over 100 days in nanoseconds, which every JSON reader keeps exactly.
@@ -298,6 +298,9 @@ impl<'a> Declared<'a> {
         for id in interfaces {
             self.interfaces.find(format!("{place}.endpoints"), id)?;
         }
+        for port in parameters::ports_in(manager) {
+            self.validate_announced_port(format!("{place}.endpoints"), port)?;
+        }
         for id in routers {
             if parameters::router_address(self.experiment, id).is_none() {
                 let allowed = "a router, which has an IPv4 address";
@@ -305,6 +308,23 @@ impl<'a> Declared<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Flows, and after them probes, are accepted at ports of their own.
+    fn validate_announced_port(&self, place: String, port: u16) -> Validity {
+        let flows = &self.experiment.flows;
+        let probes = self.experiment.measure.probe_rtt_ns.map_or(0, |_| {
+            flows.iter().map(|flow| flow.paths.len()).sum::<usize>()
+        });
+        let taken = flows.len() + probes;
+        match flow_at_port(port).filter(|index| *index < taken) {
+            Some(_) => refuse(
+                place,
+                port,
+                "a port at which no flow and no probe is accepted",
+            ),
+            None => Ok(()),
+        }
     }
 
     fn validate_path(&self, place: &str, flow: &Flow, path: &Path) -> Validity {

@@ -186,6 +186,7 @@ impl AlgorithmMaker {
         let scheduler = first_or(flow, Kind::Scheduler, "kernel_default");
         let manager = first_or(flow, Kind::PathManager, "passive");
         let seed = Generator::new(seed, &format!("cc/{}", flow.id)).bits();
+        let pairs = PathPairs::new(lookup, &flow.paths, side);
         Self {
             control: (
                 registry.control(&control.name).expect(known).clone(),
@@ -199,10 +200,10 @@ impl AlgorithmMaker {
             ),
             path_manager: (
                 registry.path_manager(&manager.name).expect(known).clone(),
-                parameters::path_manager(&manager, lookup.experiment, &host.id),
+                parameters::path_manager(&manager, lookup.experiment, &host.id, &pairs),
                 manager.parameters,
             ),
-            pairs: PathPairs::new(lookup, &flow.paths, side),
+            pairs,
             one_at_a_time: host.one_at_a_time,
         }
     }

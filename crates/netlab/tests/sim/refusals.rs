@@ -286,7 +286,8 @@ fn all_that_the_simulator_cannot_do_is_named() {
     );
     assert_eq!(
         missing_after(|e| {
-            ["client.first", "server.second"].map(|id| give_only_ipv6(e, id));
+            give_only_ipv6(e, "client.first");
+            give_only_ipv6(e, "server.second");
         }),
         ["flows.bulk.app.size_bytes: 1472"],
         "IPv6 has longer headers"

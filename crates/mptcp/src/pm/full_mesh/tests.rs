@@ -9,6 +9,11 @@ fn acceptor(links: u8) -> Side {
     Side::new(Box::new(FullMesh::new(&connection(Role::Acceptor, links))))
 }
 
+fn announced_by_us(id: AddressId, address: IpAddr) -> Command {
+    let port = None;
+    Command::Announce { id, address, port }
+}
+
 /// What is said and done about a lost address.
 fn gone(id: AddressId, subflow: FourTuple) -> [Command; 2] {
     let address = subflow.local.ip();
@@ -273,7 +278,7 @@ fn the_acceptor_opens_nothing_and_announces_what_came_back() {
     });
     let address = subflow.local.ip();
     assert_eq!(side.tell(Event::AddressDown(address)), gone(9, subflow));
-    let expected = [Command::Announce { id: 9, address }];
+    let expected = [announced_by_us(9, address)];
     assert_eq!(side.tell(Event::AddressUp(address)), expected);
 }
 
@@ -292,12 +297,12 @@ fn what_came_back_is_announced_until_there_is_a_subflow_to_it() {
     side.tell(Event::Established);
     let subflow = tuple(2, 40_000);
     let address = subflow.local.ip();
-    let expected = [Command::Announce { id: 1, address }];
+    let expected = [announced_by_us(1, address)];
     assert_eq!(side.tell(Event::AddressUp(address)), expected);
     let id = 1;
     let again = [
         Command::Remove { id, address },
-        Command::Announce { id, address },
+        announced_by_us(id, address),
     ];
     for seconds in [5, 10, 20, 30, 30] {
         assert_eq!(side.wait(), Some(seconds * 1_000_000_000));
@@ -328,7 +333,7 @@ fn without_any_subflow_announcements_wait_for_the_next() {
         local_id: 7,
         remote_id: 1,
     };
-    assert_eq!(side.tell(established), [Command::Announce { id, address }]);
+    assert_eq!(side.tell(established), [announced_by_us(id, address)]);
 }
 
 #[test]
@@ -345,7 +350,7 @@ fn the_initial_address_is_announced_with_an_id_of_its_own() {
     for _ in 0..2 {
         assert_eq!(side.tell(Event::AddressDown(address)), gone(0, subflow));
         side.tell(Event::SubflowClosed { subflow });
-        let expected = [Command::Announce { id: 2, address }];
+        let expected = [announced_by_us(2, address)];
         assert_eq!(side.tell(Event::AddressUp(address)), expected);
         side.tell(Event::SubflowEstablished {
             subflow,
