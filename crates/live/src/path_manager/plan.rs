@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::Path;
 
 use mptcp::pm::{
     AddressPair, Constructor, Endpoint, EndpointFlags, FourTuple, Limits, Parameters, Role, by_name,
@@ -18,6 +19,9 @@ const KERNEL_ENDPOINTS: &str = "kernel_endpoints";
 
 /// Policies for our engine alone: over netlink the kernel takes no source route, and its own path manager it runs itself.
 const BY_ENGINE_ONLY: &[&str] = &["binder", KERNEL_ENDPOINTS];
+
+/// A setting of kernels that make room for a long announcement, and do so unless it is 0.
+const DROPS_TIMESTAMPS: &str = "/proc/sys/net/mptcp/add_addr_v6_port_drop_ts";
 
 /// Most endpoints of the in-kernel path manager in one namespace.
 const MOST_ENDPOINTS: usize = 8;
@@ -278,7 +282,8 @@ fn check_host(lookup: &Lookup<'_>, host: &str) -> Vec<Missing> {
         return vec![disagreement];
     }
     if given_endpoints(&plans).is_some() {
-        return Vec::from_iter(too_many_endpoints(host, &plans));
+        let refused = [too_many_endpoints(host, &plans), no_room(host, &plans)];
+        return refused.into_iter().flatten().collect();
     }
     let foreign = kernel
         .iter()
@@ -339,6 +344,22 @@ fn too_many_endpoints(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
         feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", plans[0].id),
         why: format!(
             "host {host} would need {count} endpoints, and the kernel has at most {MOST_ENDPOINTS}: use full_mesh, or fewer interfaces (`via`)"
+        ),
+    })
+}
+
+/// An announcement of an IPv6 address with a port has no room beside timestamps: a kernel that cannot leave those out never
+/// sends it.
+fn no_room(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
+    let endpoints = endpoints(plans);
+    let long = endpoints
+        .iter()
+        .find(|one| one.port.is_some() && one.address.is_ipv6())?;
+    (!Path::new(DROPS_TIMESTAMPS).exists()).then(|| Missing {
+        feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", plans[0].id),
+        why: format!(
+            "host {host} would announce {} with a port, for which kernels before Linux 7.2 have no room beside timestamps: leave the port out, or use IPv4 on that path",
+            long.address
         ),
     })
 }
