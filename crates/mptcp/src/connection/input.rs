@@ -276,13 +276,15 @@ impl Connection {
     /// Data may wait for their mapping for a retransmission timeout, and up to a receive window of them; less than a full-sized
     /// segment of it is none, as the peer may not use that (RFC 8684, sections 3.3.1 and 3.7).
     fn watch_unmapped(&mut self, now: Nanos, which: usize) {
+        let bytes = u64::from(self.paths[which].mappings.unmapped_bytes());
+        if bytes == 0 {
+            self.paths[which].unmapped_until = None;
+            return;
+        }
         let segment_bytes = u64::from(self.config.subflow.mss_bytes);
         let window = self.window_offered_on(which);
         let path = &mut self.paths[which];
-        let bytes = u64::from(path.mappings.unmapped_bytes());
-        if bytes == 0 {
-            path.unmapped_until = None;
-        } else if bytes + segment_bytes > window {
+        if bytes + segment_bytes > window {
             path.reset(ResetReason::MIDDLEBOX);
         } else {
             let until = now + path.subflow.rto();

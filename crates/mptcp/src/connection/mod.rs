@@ -32,7 +32,7 @@
 //! - `start`: from which addresses; `handshake`: from SYN to keys on both sides; [`keys`]: what follows from them; `session`: numbers, and
 //!   the options that say them; `fallback`: when options do not come through.
 //! - `path`: a subflow and its state; `paths`: all of them, and what is noted of each.
-//! - `input`: what options of the peer do; `sending`: which path carries what; `reinjection`: what has to go out again;
+//! - `input`: what options of the peer do; `icmp`: what routers say; `sending`: which path carries what; `reinjection`: what has to go out again;
 //!   `addresses`: announcing, removing and joining; `retirement`: subflows that go while others stay; `closing`: from the
 //!   last byte to nothing, `fin`: the ends of the streams.
 //! - `send_buffer`, `receive_buffer`, `mappings`: the bytes; `receive_tuning`: how many of them the peer may send.
@@ -49,6 +49,7 @@ mod event;
 mod fallback;
 mod fin;
 mod handshake;
+mod icmp;
 mod input;
 pub mod keys;
 mod mappings;

@@ -50,6 +50,7 @@ impl Connection {
 
     fn packet(&mut self, which: usize, segment: Segment) -> Packet {
         self.next_to_transmit = which;
+        self.paths.note_rest(which);
         let path = &self.paths[which];
         Packet {
             source: path.four.local.ip(),

@@ -26,6 +26,7 @@ mod passive_open;
 mod ports;
 mod syn_cookies;
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -43,8 +44,8 @@ use crate::pm::{self, AddressChanges, AddressPair, FourTuple, Role};
 use crate::seq::SeqNr;
 use crate::time::Nanos;
 use crate::wire::{
-    AddressId, Ecn, Flags, Hops, Join, Key, MptcpOption, Packet, ResetReason, Segment, TcpOptions,
-    Token,
+    AddressId, Ecn, Flags, Hops, IcmpError, Join, Key, MptcpOption, Packet, ResetReason, Segment,
+    TcpOptions, Token,
 };
 
 /// A connection of an endpoint. It is never used again.
@@ -125,23 +126,52 @@ pub struct NetworkView {
     pub change_delay: Nanos,
 }
 
-/// The ends of a subflow as a key: ports come first, as they differ most and are compared at once.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// The ends of a subflow as a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Ends {
-    remote_port: u16,
-    local_port: u16,
+    /// The peer's and ours.
+    ports: u32,
     remote: IpAddr,
     local: IpAddr,
 }
 
-impl From<FourTuple> for Ends {
-    fn from(four: FourTuple) -> Self {
+impl Ends {
+    fn new((remote, remote_port): (IpAddr, u16), (local, local_port): (IpAddr, u16)) -> Self {
         Self {
-            remote_port: four.remote.port(),
-            local_port: four.local.port(),
-            remote: four.remote.ip(),
-            local: four.local.ip(),
+            ports: u32::from(remote_port) << 16 | u32::from(local_port),
+            remote,
+            local,
         }
+    }
+
+    /// Those of a packet, as its receiver sees them.
+    fn of_receiver(packet: &Packet) -> Self {
+        let segment = &packet.segment;
+        Self::new(
+            (packet.source, segment.source_port),
+            (packet.destination, segment.destination_port),
+        )
+    }
+}
+
+impl From<FourTuple> for Ends {
+    fn from(FourTuple { local, remote }: FourTuple) -> Self {
+        Self::new((remote.ip(), remote.port()), (local.ip(), local.port()))
+    }
+}
+
+impl Ord for Ends {
+    /// Ports come first, as they differ most: a search looks at few addresses.
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_ports = self.ports.cmp(&other.ports);
+        by_ports.then_with(|| (self.remote, self.local).cmp(&(other.remote, other.local)))
+    }
+}
+
+impl PartialOrd for Ends {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -153,6 +183,23 @@ struct Slot {
     is_awake: bool,
     /// It was accepted through this port, and nobody has taken it yet.
     accepted_at: Option<u16>,
+}
+
+impl Slot {
+    /// Nearly every packet puts a deadline off. So one that is noted already is left where it is unless a new one comes before
+    /// it; when it is reached, the next is noted.
+    fn note_deadline(&mut self, id: ConnectionId, deadlines: &mut BTreeSet<(Nanos, ConnectionId)>) {
+        let noted = self.deadline;
+        let next = self.connection.poll_timeout();
+        let Some(at) = next.filter(|at| noted.is_none_or(|noted| *at < noted)) else {
+            return;
+        };
+        self.deadline = Some(at);
+        if let Some(noted) = noted {
+            deadlines.remove(&(noted, id));
+        }
+        deadlines.insert((at, id));
+    }
 }
 
 impl Endpoint {
@@ -295,7 +342,7 @@ impl Endpoint {
 
     /// Takes a packet from the network.
     pub fn handle_packet(&mut self, now: Nanos, packet: &Packet) {
-        if let Some(&id) = self.by_ends.get(&FourTuple::of_receiver(packet).into()) {
+        if let Some(&id) = self.by_ends.get(&Ends::of_receiver(packet)) {
             self.with(id, |connection, _| connection.handle_packet(now, packet));
             return;
         }
@@ -305,6 +352,17 @@ impl Endpoint {
             self.handle_syn(now, four, segment);
         } else if !self.resume_handshake(now, four, packet) {
             self.refuse(four, segment, None);
+        }
+    }
+
+    /// Takes what ICMP says of a packet that was sent from here. One of a connection that is no more is ignored.
+    pub fn handle_icmp_error(&mut self, now: Nanos, error: &IcmpError) {
+        let four = FourTuple {
+            local: error.sender,
+            remote: error.receiver,
+        };
+        if let Some(id) = self.connection_between(four) {
+            self.with(id, |connection, _| connection.handle_icmp_error(now, error));
         }
     }
 
@@ -411,8 +469,9 @@ impl Endpoint {
         slot.deadline = None;
         if slot.connection.poll_timeout().is_some_and(|at| at <= now) {
             self.with(id, |connection, _| connection.handle_timeout(now));
+        } else {
+            slot.note_deadline(id, &mut self.deadlines);
         }
-        self.note_deadline(id);
     }
 
     /// A local address came or went; connections hear of it with the next [`Endpoint::handle_timeout`] that is due.
@@ -516,9 +575,9 @@ impl Endpoint {
             return;
         };
         slot.is_awake = false;
-        let has_closed = slot.connection.closed().is_some();
-        let listener = slot.accepted_at.and_then(|port| self.listeners.get(&port));
-        if has_closed && listener.is_some_and(|listener| listener.half_open.contains(&id)) {
+        let listener = || self.listeners.get(&slot.accepted_at?);
+        let is_half_open = || listener().is_some_and(|listener| listener.half_open.contains(&id));
+        if slot.connection.closed().is_some() && is_half_open() {
             // Nobody has heard of it.
             self.forget(id);
             return;
@@ -539,11 +598,11 @@ impl Endpoint {
                 self.by_ends.remove(&ends);
             }
         }
+        slot.note_deadline(id, &mut self.deadlines);
         let requests: Vec<_> = std::iter::from_fn(|| slot.connection.poll_join()).collect();
         for request in requests {
             self.join(now, id, &request);
         }
-        self.note_deadline(id);
     }
 
     fn join(&mut self, now: Nanos, id: ConnectionId, request: &crate::connection::JoinRequest) {
@@ -567,24 +626,6 @@ impl Endpoint {
             slot.ends.reserve_exact(1);
             slot.ends.push(four.into());
         }
-    }
-
-    /// Nearly every packet puts a deadline off. So one that is noted already is left where it is unless a new one comes before
-    /// it; when it is reached, the next is noted.
-    fn note_deadline(&mut self, id: ConnectionId) {
-        let Some(slot) = self.connections.get_mut(&id) else {
-            return;
-        };
-        let noted = slot.deadline;
-        let next = slot.connection.poll_timeout();
-        let Some(at) = next.filter(|at| noted.is_none_or(|noted| *at < noted)) else {
-            return;
-        };
-        slot.deadline = Some(at);
-        if let Some(noted) = noted {
-            self.deadlines.remove(&(noted, id));
-        }
-        self.deadlines.insert((at, id));
     }
 
     /// What happened to a connection, if anything did.

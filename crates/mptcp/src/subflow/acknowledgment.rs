@@ -51,7 +51,9 @@ impl Subflow {
             return;
         }
         if self.acknowledges_nothing(segment) {
+            let before = self.peer_window.bytes;
             self.take_window(segment);
+            arrival.is_all_data = self.peer_window.bytes <= before && !arrival.established;
             return;
         }
         self.flight.take_newly_lost();

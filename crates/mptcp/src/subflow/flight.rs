@@ -94,6 +94,23 @@ impl Record {
         self.marks.has(Marks::SACKED)
     }
 
+    /// The parts of at most so many bytes that it consists of, all lost.
+    fn lost_parts(&self, most_bytes: u16) -> impl Iterator<Item = Self> {
+        let len = self.payload_len;
+        (0..len).step_by(most_bytes.into()).map(move |from| {
+            let is_last = len - from <= most_bytes;
+            let mut part = self.clone();
+            part.seq = self.seq + u32::from(from);
+            part.payload_len = most_bytes.min(len - from);
+            part.marks.set(Marks::LOST);
+            part.marks.clear(Marks::RETRANSMITTED);
+            if !is_last {
+                part.marks.clear(Marks::FIN | Marks::PUSHED);
+            }
+            part
+        })
+    }
+
     /// Lost, and not yet repeated since.
     fn awaits_retransmission(&self) -> bool {
         self.marks.has(Marks::LOST) && !self.marks.has(Marks::RETRANSMITTED)
@@ -227,8 +244,7 @@ impl Flight {
         };
         self.data.push(seq, chunk);
         self.sums.add(&record);
-        self.make_room();
-        self.records.push_back(record);
+        self.keep(record);
         self.records.len() - 1
     }
 
@@ -237,12 +253,13 @@ impl Flight {
         self.records[index].marks.set(Marks::PUSHED);
     }
 
-    /// Grows by an eighth: of large windows little memory is left unused.
-    fn make_room(&mut self) {
+    /// The list grows by an eighth: of large windows little memory is left unused.
+    fn keep(&mut self, record: Record) {
         let len = self.records.len();
         if len == self.records.capacity() {
             self.records.reserve_exact(LEAST_GROWTH.max(len / 8));
         }
+        self.records.push_back(record);
     }
 
     /// The first that is lost and not repeated (RFC 6675, section 4, NextSeg rule 1).
@@ -350,6 +367,25 @@ impl Flight {
             let is_spared = index > 0 && spare(record);
             if !record.is_sacked() && !is_spared {
                 self.mark_lost(index);
+            }
+        }
+    }
+
+    /// What went out in longer segments, and is not reported, is lost; it is sent again in segments of at most so many bytes.
+    pub fn divide(&mut self, most_bytes: u32) {
+        let is_long = |record: &Record| !record.is_sacked() && record.payload_len() > most_bytes;
+        if !self.records.iter().any(is_long) {
+            return;
+        }
+        for record in std::mem::take(&mut self.records) {
+            if !is_long(&record) {
+                self.keep(record);
+                continue;
+            }
+            self.sums.remove(&record);
+            for part in record.lost_parts(most_bytes as u16) {
+                self.sums.add(&part);
+                self.keep(part);
             }
         }
     }

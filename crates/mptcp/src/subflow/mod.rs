@@ -16,6 +16,7 @@
 //! | How much otherwise? | the congestion control says, [`crate::cc`], through [`Control`]; the peer's window (RFC 7323) bounds it |
 //! | When is an acknowledgment sent? | for every second segment, after a delay, or at once (RFC 5681, section 4.2) |
 //! | Did a router mark it? | ECN as of RFC 3168 |
+//! | Was it too long for a link? | ICMP tells (RFC 1191, 8201); it goes again in shorter segments |
 //!
 //! What is measured of it is in [`Counters`].
 //!
@@ -37,11 +38,13 @@ mod frto;
 mod handshake;
 mod options;
 mod pacing;
+mod path_mtu;
 pub mod prr;
 pub mod rack;
 mod reassembly;
 mod receive_rtt;
 mod recovery;
+mod rest;
 pub mod rtt;
 pub mod sack;
 mod send_memory;
@@ -70,6 +73,7 @@ use rack::Rack;
 use reassembly::Reassembly;
 use receive_rtt::ReceiveRtt;
 use recovery::{Phase, Recovery};
+use rest::Rest;
 use rtt::Rtt;
 use send_memory::SendMemory;
 use send_queue::SendQueue;
@@ -154,6 +158,8 @@ pub struct Arrival {
     pub established: bool,
     /// There is data to [`Subflow::read`].
     pub has_data: bool,
+    /// It brought data and nothing else: no word on ours, and no wider window.
+    pub is_all_data: bool,
     /// The peer's FIN is next, after all data that can be read.
     pub fin: bool,
     /// Data was newly acknowledged, so that there is room in the send buffer.
@@ -285,8 +291,7 @@ pub struct Subflow {
     reset_due: bool,
     /// A reset for an impossible acknowledgment, which is its number.
     reset_reply: Option<SeqNr>,
-    /// Nothing has happened since there was nothing to be sent, with that receive window in bytes: there is nothing still.
-    rests_with: Option<u64>,
+    rest: Rest,
 
     // What we receive.
     received: Option<Reassembly>,
@@ -357,7 +362,7 @@ impl Subflow {
             sends_what_fits: false,
             reset_due: false,
             reset_reply: None,
-            rests_with: None,
+            rest: Rest::default(),
             received: None,
             receive_rtt: ReceiveRtt::default(),
             receive_window: ReceiveWindow::default(),
@@ -377,16 +382,19 @@ impl Subflow {
     ) -> Arrival {
         let mut arrival = Arrival::default();
         let before = self.closed;
-        self.rests_with = None;
+        let rest = std::mem::take(&mut self.rest);
         self.counters.received_segments += 1;
         self.arrives(now, segment, ecn, control, &mut arrival);
+        if arrival.is_all_data {
+            self.rest = rest.without_acks();
+        }
         arrival.closed = self.closed.filter(|_| before.is_none());
         arrival
     }
 
     /// What is due at `now`; the subflow may have ended ([`Subflow::closed`]).
     pub fn handle_timeout(&mut self, now: Nanos, control: &mut Control<'_>) {
-        self.rests_with = None;
+        self.rest = Rest::Unknown;
         while let Some(timer) = self.timers.take_expired(now) {
             self.expired(now, timer, control);
         }
@@ -395,7 +403,7 @@ impl Subflow {
 
     /// Data for the end of the queue. It is ignored after [`Subflow::close`].
     pub fn push(&mut self, chunk: Chunk) {
-        self.rests_with = None;
+        self.rest = Rest::Unknown;
         if self.fin == Fin::None {
             self.queue.push(chunk);
         }
@@ -411,7 +419,7 @@ impl Subflow {
         if self.state == State::SynSent {
             self.end(CloseReason::Aborted);
         } else if self.fin == Fin::None {
-            self.rests_with = None;
+            self.rest = Rest::Unknown;
             self.fin = Fin::Queued;
         }
     }
@@ -421,7 +429,7 @@ impl Subflow {
         if self.state == State::Closed {
             return;
         }
-        self.rests_with = None;
+        self.rest = Rest::Unknown;
         self.reset_due = !matches!(self.state, State::SynSent | State::TimeWait);
         self.end(CloseReason::Aborted);
     }
@@ -433,37 +441,37 @@ impl Subflow {
 
     /// A RST though it has ended by itself, for a peer that may not know.
     pub fn owe_reset(&mut self) {
-        self.rests_with = None;
+        self.rest = Rest::Unknown;
         self.reset_due = true;
     }
 
     /// A segment that makes a peer that lives answer (RFC 9293, section 3.8.4).
     pub fn send_keepalive(&mut self) {
-        self.rests_with = None;
+        self.rest = Rest::Unknown;
         self.probe_due = true;
     }
 
     /// An acknowledgment is to be sent at once, with whatever options the connection has to send.
     pub fn send_ack(&mut self) {
-        self.rests_with = None;
+        self.rest = self.rest.without_acks();
         self.acks.ask(Due::Alone);
     }
 
     /// Acknowledges at once what came, with data if there is any to be sent.
     pub fn acknowledge_now(&mut self) {
-        self.rests_with = None;
+        self.rest = self.rest.without_acks();
         self.acks.ask(Due::Now);
     }
 
     /// Whether short segments wait for more data ([`Config::nagle`]).
     pub fn set_nagle(&mut self, on: bool) {
-        self.rests_with = None;
+        self.rest = Rest::Unknown;
         Arc::make_mut(&mut self.config).nagle = on;
     }
 
     /// Bytes of MPTCP options that a data segment will have; they come out of its payload.
     pub fn reserve_options(&mut self, bytes: u32, window: &mut Window) {
-        self.rests_with = None;
+        self.rest = Rest::Unknown;
         self.reserved = bytes.next_multiple_of(4);
         self.size_segments();
         window.mss_bytes = self.segment_bytes;
@@ -481,8 +489,7 @@ impl Subflow {
         control: &mut Control<'_>,
         options: &mut dyn Options,
     ) -> Option<Segment> {
-        let rests = |with| receive_window_bytes <= with;
-        if self.rests_with.is_some_and(rests) {
+        if self.rest.holds_with(receive_window_bytes) {
             return None;
         }
         self.transmit(&mut Output {
@@ -510,7 +517,7 @@ impl Subflow {
 
     /// If nothing is to be sent as long as nothing happens: up to which receive window, in bytes, that holds.
     pub fn rests_with(&self) -> Option<u64> {
-        self.rests_with
+        self.rest.receive_window_bytes()
     }
 
     /// Whether there are bytes in order to be read.
@@ -604,7 +611,7 @@ impl Subflow {
 
     /// Takes back what was assigned and never sent.
     pub fn take_queue(&mut self) -> Vec<Range> {
-        self.rests_with = None;
+        self.rest = Rest::Unknown;
         self.queue.take_all()
     }
 

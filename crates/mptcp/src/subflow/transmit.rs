@@ -5,6 +5,7 @@ use super::frto::{Frto, NEW_SEGMENTS};
 use super::handshake::TIMESTAMPS_LEN;
 use super::reassembly::Reassembly;
 use super::recovery::Phase;
+use super::rest::Rest;
 use super::timers::Timer;
 use super::tlp::Probe;
 use super::{Chunk, Control, Fin, Options, Outgoing, SegmentKind, State, Subflow, timestamps};
@@ -58,10 +59,8 @@ enum Sendable {
 
 impl Subflow {
     pub(super) fn transmit(&mut self, output: &mut Output<'_, '_>) -> Option<Segment> {
-        let draft = self.draft(output);
-        let rests = draft.is_none() && !self.timers.is_armed(Timer::Pacing);
-        self.rests_with = rests.then_some(output.available);
-        Some(self.finish(draft?, output))
+        let draft = self.draft(output)?;
+        Some(self.finish(draft, output))
     }
 
     /// What is sent next, if anything is; it counts as sent.
@@ -73,11 +72,13 @@ impl Subflow {
             return Some(draft_reset_reply(seq));
         }
         match self.state {
-            State::Closed => None,
             State::SynSent | State::SynReceived if self.handshake.is_due => {
                 Some(self.draft_syn(output.now))
             }
-            State::SynSent => None,
+            State::Closed | State::SynSent => {
+                self.begin_rest(output.available);
+                None
+            }
             _ => self.transmit_synchronized(output),
         }
     }
@@ -89,10 +90,23 @@ impl Subflow {
         if std::mem::take(&mut self.probe_due) {
             return Some(self.draft_ack(self.una - 1));
         }
-        self.transmit_data(output).or_else(|| {
-            let is_due = self.acks.due == Due::Now || self.is_window_update_due(output.available);
-            is_due.then(|| self.draft_ack(self.ack_seq()))
-        })
+        if !self.rest.lacks_data()
+            && let Some(draft) = self.transmit_data(output)
+        {
+            return Some(draft);
+        }
+        let is_due = self.acks.due == Due::Now || self.is_window_update_due(output.available);
+        self.begin_rest(output.available);
+        is_due.then(|| self.draft_ack(self.ack_seq()))
+    }
+
+    /// After what is sent now, if anything is, there is nothing more.
+    fn begin_rest(&mut self, receive_window_bytes: u64) {
+        if !self.timers.is_armed(Timer::Pacing) {
+            self.rest = Rest::Nothing {
+                receive_window_bytes,
+            };
+        }
     }
 
     /// Whether there is something to report out of order.
@@ -456,6 +470,7 @@ impl Subflow {
         }
         let ack = self.received.as_ref().map(|received| received.next());
         let window = self.window_field(is_syn, output.available);
+        self.rest.cover(u64::from(self.offered_window_bytes()));
         self.counters.sent_segments += 1;
         if draft.flags.contains(Flags::ACK) {
             self.acknowledged(ack);

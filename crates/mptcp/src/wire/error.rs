@@ -38,6 +38,11 @@ pub enum ParseError {
         /// The one asked for.
         expected: u8,
     },
+    /// A message of ICMP that tells of no error, or of one that says nothing to TCP.
+    NoError {
+        /// Its type.
+        kind: u8,
+    },
     /// The bytes are not those that were sent.
     Checksum {
         /// Whose checksum it is.
@@ -58,6 +63,8 @@ pub enum Header {
     Tcp,
     /// RFC 768.
     Udp,
+    /// RFC 792; RFC 4443, section 2.1.
+    Icmp,
 }
 
 /// What views check before they take a header apart.
@@ -129,6 +136,7 @@ impl fmt::Display for Header {
             Self::Ipv6Extension => "IPv6 extension",
             Self::Tcp => "TCP",
             Self::Udp => "UDP",
+            Self::Icmp => "ICMP",
         })
     }
 }
@@ -156,6 +164,9 @@ impl fmt::Display for ParseError {
             Self::Fragment => write!(to, "a fragment of an IP packet, whole ones are expected"),
             Self::Protocol { found, expected } => {
                 write!(to, "IP protocol {found}, expected {expected}")
+            }
+            Self::NoError { kind } => {
+                write!(to, "ICMP: type {kind} is no error of a packet on its way")
             }
             Self::Checksum { header } => write!(to, "{header}: the checksum is wrong"),
         }

@@ -319,7 +319,7 @@ fn check_version(first: u8, version: u8) -> Result<(), ParseError> {
 }
 
 /// Bytes of the header that we send from that address along that route.
-pub(super) fn header_len(source: IpAddr, via: &Hops) -> usize {
+pub(crate) fn header_len(source: IpAddr, via: &Hops) -> usize {
     match source {
         IpAddr::V4(_) if via.is_empty() => IPV4_HEADER_LEN,
         IpAddr::V4(_) => IPV4_HEADER_LEN + 4 + 4 * via.len(),

@@ -11,6 +11,7 @@
 pub mod checksum;
 mod error;
 mod fields;
+mod icmp;
 mod ip;
 pub mod mptcp_option;
 pub mod mptcp_v0;
@@ -22,6 +23,8 @@ pub mod tcp_options;
 mod udp;
 
 pub use error::{Header, ParseError};
+pub use icmp::{IcmpError, Problem};
+pub(crate) use ip::header_len as ip_header_len;
 pub use ip::{Ecn, Hops, Ipv4View, Ipv6View};
 pub use mptcp_option::{
     AddressId, Capable, DataNumber, Dss, InitialMapping, Join, KIND, Key, Mapping, MptcpOption,
@@ -31,6 +34,7 @@ pub use mptcp_v0::MptcpOptionV0;
 pub use options::OptionsIter;
 pub use packet::Packet;
 pub use segment::{Flags, Segment};
+pub(crate) use tcp::TCP_HEADER_LEN;
 pub use tcp::{TCP_PROTOCOL, TcpView};
 pub use tcp_options::{
     IgnoredOptions, MAX_OPTIONS_LEN, OptionBytes, SackBlock, SackBlocks, TcpOptions, Timestamps,

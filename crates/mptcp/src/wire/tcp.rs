@@ -7,7 +7,7 @@ use super::segment::Flags;
 use crate::seq::SeqNr;
 
 /// Bytes of a TCP header without options.
-pub(super) const TCP_HEADER_LEN: usize = 20;
+pub(crate) const TCP_HEADER_LEN: usize = 20;
 /// TCP's number in IP.
 pub const TCP_PROTOCOL: u8 = 6;
 

@@ -11,6 +11,7 @@ mod failing_paths;
 mod fallback;
 mod handshakes;
 mod hostile_peers;
+mod icmp;
 mod joins;
 mod middleboxes;
 mod random_worlds;

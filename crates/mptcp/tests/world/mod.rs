@@ -15,7 +15,8 @@ use mptcp::wire::Packet;
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-pub use network::{Faults, Network, PathModel};
+use network::Arrival;
+pub use network::{Faults, Network, PathModel, too_big};
 pub use stack::Stack;
 
 /// Where the server listens.
@@ -217,8 +218,12 @@ impl Pair {
 
     /// Does all that is due now; when the next thing is.
     fn step(&mut self) -> Option<Nanos> {
-        for (side, packet) in self.network.arrivals(self.now) {
-            self.sides[side].endpoint.handle_packet(self.now, &packet);
+        for (side, arrival) in self.network.arrivals(self.now) {
+            let endpoint = &mut self.sides[side].endpoint;
+            match arrival {
+                Arrival::Packet(packet) => endpoint.handle_packet(self.now, &packet),
+                Arrival::Error(error) => endpoint.handle_icmp_error(self.now, &error),
+            }
         }
         let mut timeouts = Vec::new();
         for side in [CLIENT, SERVER] {

@@ -1,11 +1,11 @@
 //! Paths with delay, rate, queue and faults.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use mptcp::payload::Payload;
 use mptcp::time::{MILLISECOND, Nanos, SECOND};
-use mptcp::wire::Packet;
+use mptcp::wire::{IcmpError, Packet, Problem};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -20,8 +20,10 @@ pub struct PathModel {
     pub rate_bps: u64,
     /// Bytes that may wait.
     pub queue_bytes: u64,
-    /// Larger packets are lost, and nobody is told.
+    /// Larger packets are lost.
     pub mtu_bytes: u64,
+    /// Whether their sender is told, by the router in the middle of the path.
+    pub tells_mtu: bool,
     /// Whether packets get through.
     pub is_up: bool,
     /// What goes wrong.
@@ -35,7 +37,8 @@ pub struct Faults {
     pub duplication: f64,
     /// A packet comes later by up to a round-trip time.
     pub reordering: f64,
-    /// A byte of the payload is changed, in a way that the TCP checksum does not see.
+    /// A byte of the payload becomes larger by one, and the TCP checksum does not tell. Of several changes in one mapping none makes up
+    /// for another, so that the mapping's checksum always tells.
     pub corruption: f64,
 }
 
@@ -51,6 +54,7 @@ impl PathModel {
             rate_bps,
             queue_bytes: round_trip.max(64_000),
             mtu_bytes: u64::MAX,
+            tells_mtu: false,
             is_up: true,
             faults: Faults::default(),
         }
@@ -63,6 +67,12 @@ impl PathModel {
     }
 }
 
+/// What comes to a side.
+pub enum Arrival {
+    Packet(Packet),
+    Error(IcmpError),
+}
+
 /// All paths.
 pub struct Network {
     pub paths: Vec<PathModel>,
@@ -73,7 +83,7 @@ pub struct Network {
     rng: Xoshiro256PlusPlus,
     /// By path and direction: when the last packet will have left.
     free_at: Vec<[Nanos; 2]>,
-    in_flight: BTreeMap<(Nanos, u64), (usize, Packet)>,
+    in_flight: BTreeMap<(Nanos, u64), (usize, Arrival)>,
     sent: u64,
 }
 
@@ -124,6 +134,10 @@ impl Network {
             u128::from(free_at - now) * u128::from(model.rate_bps) / u128::from(SECOND);
         let is_full = waiting_bits / 8 > u128::from(model.queue_bytes);
         let len = packet.wire_len() as u64;
+        if model.is_up && len > model.mtu_bytes && model.tells_mtu {
+            let error = too_big(&packet, model.mtu_bytes);
+            self.deliver(now + model.delay, from, Arrival::Error(error));
+        }
         if !model.is_up || is_full || len > model.mtu_bytes {
             return;
         }
@@ -139,10 +153,17 @@ impl Network {
                 false => 0,
             };
             let packet = self.maybe_corrupted(&packet, model.faults.corruption);
-            self.sent += 1;
-            let key = (departs + model.delay + late, self.sent);
-            self.in_flight.insert(key, (1 - from, packet));
+            self.deliver(
+                departs + model.delay + late,
+                1 - from,
+                Arrival::Packet(packet),
+            );
         }
+    }
+
+    fn deliver(&mut self, at: Nanos, to: usize, arrival: Arrival) {
+        self.sent += 1;
+        self.in_flight.insert((at, self.sent), (to, arrival));
     }
 
     fn maybe_corrupted(&mut self, packet: &Packet, probability: f64) -> Packet {
@@ -150,14 +171,16 @@ impl Network {
         if !packet.segment.payload.is_empty() && self.chance(probability) {
             let mut bytes = packet.segment.payload.to_vec();
             let at = self.below(bytes.len() as u64) as usize;
-            bytes[at] ^= 0x55;
+            if let Some(byte) = bytes[at..].iter_mut().find(|byte| **byte < u8::MAX) {
+                *byte += 1;
+            }
             packet.segment.payload = Payload::literal(bytes);
         }
         packet
     }
 
     /// What arrives by now, and where.
-    pub fn arrivals(&mut self, now: Nanos) -> Vec<(usize, Packet)> {
+    pub fn arrivals(&mut self, now: Nanos) -> Vec<(usize, Arrival)> {
         let later = self.in_flight.split_off(&(now + 1, 0));
         let due = std::mem::replace(&mut self.in_flight, later);
         due.into_values().collect()
@@ -174,5 +197,18 @@ impl Network {
 
     fn below(&mut self, bound: u64) -> u64 {
         self.rng.next_u64() % bound.max(1)
+    }
+}
+
+/// What a router says of a packet that its next link does not take.
+pub fn too_big(packet: &Packet, mtu_bytes: u64) -> IcmpError {
+    let segment = &packet.segment;
+    IcmpError {
+        problem: Problem::TooBig {
+            mtu_bytes: mtu_bytes as u32,
+        },
+        sender: SocketAddr::new(packet.source, segment.source_port),
+        receiver: SocketAddr::new(packet.destination, segment.destination_port),
+        seq: segment.seq,
     }
 }
