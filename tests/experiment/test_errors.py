@@ -44,6 +44,18 @@ REPLACED = [
         f"4:81: links.wifi.rate.backward: '-3mbit' is negative; allowed: {RATE}",
     ),
     (
+        "client: {}",
+        "client: {behaviour: {preset: oot, recreation_first: 1s}}",
+        "2:61: hosts.client.behaviour.recreation_first: 'recreation_first' has no effect on recreation never; "
+        "allowed: recreation: backoff",
+    ),
+    (
+        "client: {}",
+        "client: {behaviour: {recreation_first: 1min}}",
+        "2:48: hosts.client.behaviour.recreation_first: the first wait is 60s; "
+        "allowed: more than 0, and at most recreation_longest, which is 30s",
+    ),
+    (
         "server: {}}",
         "server: {}",
         "3:1: broken YAML: the '{' of line 2 is neither continued nor closed here; allowed: ',' or '}'",

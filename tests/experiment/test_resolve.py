@@ -334,6 +334,26 @@ def test_a_behaviour_is_one_or_a_list_of_preference(
 
 
 @pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("mainline", ("backoff", 100, 30_000)),
+        ("oot", ("never", 100, 30_000)),
+        ("{preset: oot, recreation: backoff, recreation_longest: 1min}", ("backoff", 100, 60_000)),
+    ],
+)
+def test_presets_say_whether_lost_subflows_are_opened_again(written: str, expected: tuple[str, int, int]) -> None:
+    text = f"""
+name: x
+hosts: {{a: {{behaviour: {written}}}, b: {{}}}}
+links: {{l: {{between: [a.x, b.x]}}}}
+flows: {{f: {{from: a, to: b}}}}
+"""
+    behaviour = resolve(Experiment.from_yaml(text)).data["hosts"][0]["behaviour"][0]
+    waits = (behaviour[f"recreation_{which}_ns"] // 1_000_000 for which in ("first", "longest"))
+    assert (behaviour["recreation"], *waits) == expected
+
+
+@pytest.mark.parametrize(
     ("written", "resolved"),
     [
         ("cc: {fixed_cwnd: {packets: 20}}", ("cc", [{"name": "fixed_cwnd", "packets": 20}])),

@@ -27,7 +27,7 @@ from mptcplab.experiment.patterns import single_flows
 from mptcplab.experiment.resolved_form import SCHEMA, Interface, Measure, Medium, UserCode, Vary
 from mptcplab.experiment.validation import at
 from mptcplab.topology import AddressError, Addresses, Network, NodeKind, Port, assign_addresses
-from mptcplab.units import Rate
+from mptcplab.units import Duration, Rate
 
 
 @dataclass(frozen=True)
@@ -441,7 +441,8 @@ def _behaviour(behaviour: Behaviour) -> dict[str, Any]:
     values: dict[str, Any] = dict(PRESETS[behaviour.preset])
     given = {name: getattr(behaviour, name) for name in values}
     values |= {name: value for name, value in given.items() if value is not None}
-    values["path_manager_delay_ns"] = int(values.pop("path_manager_delay"))
+    for name in [name for name, value in values.items() if isinstance(value, Duration)]:
+        values[f"{name}_ns"] = int(values.pop(name))
     return {"name": behaviour.preset, **values}
 
 
@@ -466,5 +467,5 @@ def _filled_behaviour(behaviour: Behaviour) -> dict[str, Any]:
     preset = PRESETS[behaviour.preset]
     given = behaviour.model_dump(exclude_none=True)
     given = given if isinstance(given, dict) else {"preset": given}
-    defaults = {key: str(value) if key == "path_manager_delay" else value for key, value in preset.items()}
+    defaults = {key: str(value) if isinstance(value, Duration) else value for key, value in preset.items()}
     return {**defaults, **given}

@@ -42,7 +42,10 @@ impl Stack {
     /// What an endpoint makes connections with.
     pub fn profile(&self) -> Profile {
         let names = (self.congestion_control, self.scheduler, self.path_manager);
-        let of_path_manager = self.of_path_manager.clone();
+        let of_path_manager = pm::Parameters {
+            recreation: self.config.behaviour.recreation,
+            ..self.of_path_manager.clone()
+        };
         Profile {
             config: self.config.clone().into(),
             algorithms: Box::new(move |connection| Algorithms {

@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use mptcp::pm::{Endpoint, EndpointFlags, Gateways, Parameters};
+use mptcp::pm::{Endpoint, EndpointFlags, Gateways, Parameters, Recreation, Waits};
 use serde_json::Value;
 
 use super::value::{integer, list, word};
 use super::{Parameter, Values, apply};
 use crate::flows::{PathPairs, addresses_at};
-use crate::resolved::{Algorithm, Experiment};
+use crate::resolved::{self, Algorithm, Behaviour, Experiment, Host};
 
 /// The most that the kernel takes.
 const MOST_FURTHER_SUBFLOWS: u32 = 8;
@@ -75,7 +75,12 @@ pub fn path_manager(
     host: &str,
     pairs: &PathPairs,
 ) -> Parameters {
-    let mut parameters = Parameters::default();
+    let mut hosts = experiment.hosts.iter();
+    let described = hosts.find(|one| one.id == host).map(Host::behaviour);
+    let mut parameters = Parameters {
+        recreation: described.map_or_else(Recreation::default, recreation),
+        ..Parameters::default()
+    };
     let given = &algorithm.parameters;
     apply(PATH_MANAGER, &algorithm.name, given, &mut parameters);
     if !algorithm.is_users() {
@@ -86,6 +91,17 @@ pub fn path_manager(
         parameters.endpoints = endpoints.map(|all| endpoints_at(all, experiment, host, pairs));
     }
     parameters
+}
+
+/// When a host opens a subflow again that failed.
+pub(crate) fn recreation(behaviour: &Behaviour) -> Recreation {
+    match behaviour.recreation {
+        resolved::Recreation::Never => Recreation::Never,
+        resolved::Recreation::Backoff => Recreation::Backoff(Waits {
+            first: behaviour.recreation_first_ns,
+            longest: behaviour.recreation_longest_ns,
+        }),
+    }
 }
 
 /// Every name of an interface, and every one of a router, in what a path manager is given.

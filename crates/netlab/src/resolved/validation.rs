@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 use super::{
-    Action, Algorithm, Application, Direction, Element, Experiment, Flow, HopDirection,
+    Action, Algorithm, Application, Behaviour, Direction, Element, Experiment, Flow, HopDirection,
     InvalidDirection, Layer, Link, Middlebox, MiddleboxDirection, Path, SCHEMA, Video,
     validate_overhead,
 };
@@ -115,6 +115,21 @@ struct Declared<'a> {
     links: Ids<'a>,
 }
 
+fn validate_behaviours(place: &str, behaviours: &[Behaviour]) -> Validity {
+    if behaviours.is_empty() {
+        return refuse(place, "none", "at least one behaviour");
+    }
+    for behaviour in behaviours {
+        let longest = behaviour.recreation_longest_ns;
+        if !(1..=longest).contains(&behaviour.recreation_first_ns) {
+            let place = format!("{place}.recreation_first_ns");
+            let allowed = format!("1 to recreation_longest_ns, which is {longest}");
+            return refuse(place, behaviour.recreation_first_ns, allowed);
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn validate(experiment: &Experiment) -> Validity {
     if experiment.schema != SCHEMA {
         return refuse("schema", &experiment.schema, SCHEMA);
@@ -122,10 +137,7 @@ pub(super) fn validate(experiment: &Experiment) -> Validity {
     let declared = Declared::new(experiment)?;
     declared.validate_times()?;
     for host in &experiment.hosts {
-        if host.behaviour.is_empty() {
-            let place = format!("hosts.{}.behaviour", host.id);
-            return refuse(place, "none", "at least one behaviour");
-        }
+        validate_behaviours(&format!("hosts.{}.behaviour", host.id), &host.behaviour)?;
     }
     declared.validate_interfaces()?;
     declared.validate_links()?;

@@ -150,6 +150,7 @@ fn behaviour(described: &Behaviour) -> failure::Behaviour {
         },
         reinject_whole_queue: described.reinject_whole_queue,
         path_manager_delay: described.path_manager_delay_ns,
+        recreation: parameters::recreation(described),
         subflow_order: order(described),
         ..preset
     }

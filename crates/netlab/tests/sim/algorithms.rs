@@ -164,6 +164,25 @@ fn endpoints_are_those_of_the_description_and_limits_hold() {
     assert_eq!(subflows(json!({"endpoints": only_initial})), 1);
 }
 
+/// A link is away for 18 minutes, longer than a subflow is kept, and nobody is told.
+#[test]
+fn a_subflow_that_timed_out_is_opened_again_when_the_behaviour_says() {
+    let readings = json!({"kind": "cbr", "rate_bps": 2000, "size_bytes": 500, "duration_ns": null});
+    for (recreation, subflows) in [("never", 2), ("backoff", 3)] {
+        let mut experiment = parallel("mptcp", &["one", "two"], readings.clone());
+        experiment["duration_ns"] = json!(1200 * SECOND);
+        experiment["measure"]["every_ns"] = json!(60 * SECOND);
+        experiment["flows"][0]["path_manager"] = json!([{"name": "full_mesh"}]);
+        experiment["hosts"][0]["behaviour"][0]["recreation"] = json!(recreation);
+        for (at_s, kind) in [(30, "link_down"), (1110, "link_up")] {
+            let action = json!({"kind": kind, "link": "one", "by": "cut"});
+            add_event(&mut experiment, at_s * SECOND, action);
+        }
+        let summary = run(&experiment).summary;
+        assert_eq!(summary.flows[0].subflows.len(), subflows, "{recreation}");
+    }
+}
+
 fn announced(endpoint: &Value) -> Value {
     with(|flow| {
         flow["path_manager"] = json!([{"name": "kernel_endpoints", "endpoints": [endpoint]}]);

@@ -2,11 +2,17 @@ use super::super::tests::{Side, connection, opened, remote_of, tuple};
 use super::*;
 
 fn opener(links: u8) -> Side {
-    Side::new(Box::new(FullMesh::new(&connection(Role::Opener, links))))
+    Side::new(Box::new(FullMesh::new(
+        &connection(Role::Opener, links),
+        Recreation::default(),
+    )))
 }
 
 fn acceptor(links: u8) -> Side {
-    Side::new(Box::new(FullMesh::new(&connection(Role::Acceptor, links))))
+    Side::new(Box::new(FullMesh::new(
+        &connection(Role::Acceptor, links),
+        Recreation::default(),
+    )))
 }
 
 fn announced_by_us(id: AddressId, address: IpAddr) -> Command {
@@ -56,7 +62,7 @@ fn one_local_address_keeps_its_id_towards_all_remotes() {
     let routed = connection.pairs.iter().copied();
     let pairs = routed.chain([crossed(1, 2), crossed(2, 1)]);
     connection.pairs = pairs.collect();
-    let mut side = Side::new(Box::new(FullMesh::new(&connection)));
+    let mut side = Side::new(Box::new(FullMesh::new(&connection, Recreation::default())));
     let commands = side.tell(Event::Established);
     let ids: Vec<_> = opened(&commands)
         .iter()
@@ -139,7 +145,7 @@ fn an_address_that_is_down_waits_for_its_return() {
     let mut connection = connection(Role::Opener, 2);
     let local = tuple(2, 0).local.ip();
     connection.down.insert(local);
-    let mut side = Side::new(Box::new(FullMesh::new(&connection)));
+    let mut side = Side::new(Box::new(FullMesh::new(&connection, Recreation::default())));
     assert_eq!(side.tell(Event::Established), []);
     assert_eq!(opened(&side.tell(Event::AddressUp(local))).len(), 1);
 }
@@ -189,6 +195,47 @@ fn what_the_peer_removed_is_opened_again_when_announced() {
         SocketAddr::new(subflow.remote.ip(), 99),
     );
     assert_eq!(opened(&side.tell(announced)), [expected]);
+}
+
+#[test]
+fn what_is_not_opened_again_waits_for_an_address() {
+    let connection = connection(Role::Opener, 3);
+    let mut side = Side::new(Box::new(FullMesh::new(&connection, Recreation::Never)));
+    let subflow = tuple(2, 40_000);
+    let reopened = [(subflow.local.ip(), 1, subflow.remote)];
+    side.tell(Event::Established);
+    side.tell(Event::SubflowClosed { subflow });
+    assert_eq!(side.wait(), None);
+    let other = tuple(3, 0).local.ip();
+    side.tell(Event::AddressDown(other));
+    let commands = side.tell(Event::AddressUp(other));
+    assert_eq!(opened(&commands), [(other, 2, remote_of(3))]);
+    let (id, address, port) = (4, subflow.remote.ip(), None);
+    let announced = side.tell(Event::Announced { id, address, port });
+    assert_eq!(opened(&announced), reopened);
+    side.tell(Event::SubflowClosed { subflow });
+    side.tell(Event::AddressDown(subflow.local.ip()));
+    let commands = side.tell(Event::AddressUp(subflow.local.ip()));
+    assert_eq!(opened(&commands), reopened);
+}
+
+#[test]
+fn waits_are_those_that_were_given() {
+    let recreation = Recreation::Backoff(Waits {
+        first: 1,
+        longest: 5,
+    });
+    let mut side = Side::new(Box::new(FullMesh::new(
+        &connection(Role::Opener, 2),
+        recreation,
+    )));
+    side.tell(Event::Established);
+    let subflow = tuple(2, 40_000);
+    for expected_ns in [1, 2, 4, 5, 5] {
+        side.tell(Event::SubflowClosed { subflow });
+        assert_eq!(side.wait(), Some(expected_ns));
+        side.expire();
+    }
 }
 
 #[test]
