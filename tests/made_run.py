@@ -26,6 +26,9 @@ def host(name: str) -> Json:
         "reinjection": "on_stale",
         "reinject_whole_queue": True,
         "path_manager_delay_ns": 0,
+        "recreation": "backoff",
+        "recreation_first_ns": 100_000_000,
+        "recreation_longest_ns": 30_000_000_000,
         "subflow_order": "oldest_first",
     }
     tcp = {"syn_retries": 3, "syn_linear_timeouts": 4, "checksum": False, "initial_window_segments": 10}

@@ -291,10 +291,11 @@ Event = (
 
 
 class Announce(NamedTuple):
-    """Tell the peer of a local address (ADD_ADDR)."""
+    """Tell the peer of a local address (ADD_ADDR); without a port it is that of the initial subflow."""
 
     id: int
     address: str
+    port: int | None = None
 
 
 class Remove(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from mptcplab.shortest_ways import ShortestWays
 
 NodeKind: TypeAlias = Literal["host", "router", "switch", "ap"]
+Family: TypeAlias = Literal["ipv4", "ipv6"]
 Value = TypeVar("Value")
 IPv4: TypeAlias = ipaddress.IPv4Interface
 IPv6: TypeAlias = ipaddress.IPv6Interface
@@ -101,6 +102,12 @@ class Port:
     id: str
     node: str
     link: str
+    families: tuple[Family, ...] = ("ipv4", "ipv6")
+    """Those that it has addresses of."""
+
+    def family_towards(self, other: Port) -> Family | None:
+        """That of packets between the two: IPv4 if both have it; None if they have none in common."""
+        return next((family for family in self.families if family in other.families), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +338,13 @@ def assign_addresses(network: Network, wanted4: Mapping[str, IPv4], wanted6: Map
     ]
     ipv4 = _number_ports(network, [net for net, _ in networks], wanted4)
     ipv6 = _number_ports(network, [net for _, net in networks], wanted6)
-    return Addresses(ipv4, ipv6, networks)
+    return Addresses(_of_family("ipv4", ipv4, network), _of_family("ipv6", ipv6, network), networks)
+
+
+def _of_family(family: Family, numbered: Mapping[str, Value], network: Network) -> dict[str, Value]:
+    """Without those of ports that are not of the family. All are numbered, so that what a port has of one family does
+    not depend on the other."""
+    return {port: address for port, address in numbered.items() if family in network.ports[port].families}
 
 
 def _numbers() -> Iterator[tuple[int, int]]:

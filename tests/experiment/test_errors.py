@@ -44,6 +44,18 @@ REPLACED = [
         f"4:81: links.wifi.rate.backward: '-3mbit' is negative; allowed: {RATE}",
     ),
     (
+        "client: {}",
+        "client: {behaviour: {preset: oot, recreation_first: 1s}}",
+        "2:61: hosts.client.behaviour.recreation_first: 'recreation_first' has no effect on recreation never; "
+        "allowed: recreation: backoff",
+    ),
+    (
+        "client: {}",
+        "client: {behaviour: {recreation_first: 1min}}",
+        "2:48: hosts.client.behaviour.recreation_first: the first wait is 60s; "
+        "allowed: more than 0, and at most recreation_longest, which is 30s",
+    ),
+    (
         "server: {}}",
         "server: {}",
         "3:1: broken YAML: the '{' of line 2 is neither continued nor closed here; allowed: ',' or '}'",
@@ -100,6 +112,25 @@ REPLACED = [
         "to: server",
         "to: server, transport: tcp, handshake: race",
         "7:63: flows.bulk.handshake: 'handshake' has no effect on transport tcp; allowed: with mptcp",
+    ),
+    (
+        "client: {}",
+        "client: {interfaces: {wlan0: {family: ipv6, address: 10.9.0.1/24}}}",
+        "2:62: hosts.client.interfaces.wlan0.address: '10.9.0.1/24' is an address of ipv4, and the interface has family: ipv6; "
+        "allowed: an address of ipv6, or family: both",
+    ),
+    (
+        "client: {}, server: {}",
+        "client: {interfaces: {wlan0: {family: ipv4}, wwan0: {family: ipv4}}}, "
+        "server: {interfaces: {eth0: {family: ipv6}, eth1: {family: ipv6}}}",
+        "7:9: flows.bulk: no path from client to server has addresses of one family at both ends; "
+        "allowed: an interface at each end with family: both, or with the same family",
+    ),
+    (
+        "client: {}, server: {}}\nlinks:\n  wifi: {",
+        "client: {interfaces: {wlan0: {family: ipv6}}}, server: {}}\nlinks:\n  wifi: {mtu: 1000, ",
+        "7:9: flows.bulk: the path from client.wlan0 to server.eth0 goes over IPv6, and has an MTU of 1000 bytes; "
+        "allowed: at least 1280 bytes (RFC 8200, section 5)",
     ),
     (
         "to: server",

@@ -334,6 +334,26 @@ def test_a_behaviour_is_one_or_a_list_of_preference(
 
 
 @pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("mainline", ("backoff", 100, 30_000)),
+        ("oot", ("never", 100, 30_000)),
+        ("{preset: oot, recreation: backoff, recreation_longest: 1min}", ("backoff", 100, 60_000)),
+    ],
+)
+def test_presets_say_whether_lost_subflows_are_opened_again(written: str, expected: tuple[str, int, int]) -> None:
+    text = f"""
+name: x
+hosts: {{a: {{behaviour: {written}}}, b: {{}}}}
+links: {{l: {{between: [a.x, b.x]}}}}
+flows: {{f: {{from: a, to: b}}}}
+"""
+    behaviour = resolve(Experiment.from_yaml(text)).data["hosts"][0]["behaviour"][0]
+    waits = (behaviour[f"recreation_{which}_ns"] // 1_000_000 for which in ("first", "longest"))
+    assert (behaviour["recreation"], *waits) == expected
+
+
+@pytest.mark.parametrize(
     ("written", "resolved"),
     [
         ("cc: {fixed_cwnd: {packets: 20}}", ("cc", [{"name": "fixed_cwnd", "packets": 20}])),
@@ -361,3 +381,28 @@ flows: {{f: {{from: a, to: b, {written}}}}}
     assert resolve(experiment).data["flows"][0][field] == value
     again = Experiment.from_yaml(experiment.to_yaml())
     assert resolve(again).json(origins=False) == resolve(experiment).json(origins=False)
+
+
+def test_a_path_goes_over_the_family_that_both_ends_have_ipv4_first() -> None:
+    text = """
+name: x
+hosts: {a: {interfaces: {y: {family: ipv6}, z: {family: ipv4}}}, b: {}, c: {interfaces: {x: {family: ipv6}}}}
+nodes: {r: {kind: router}}
+links:
+  one: {between: [a.x, b.x], rate: 15mbit}
+  two: {between: [a.y, b.y], rate: 15mbit}
+  three: {between: [a.z, r], rate: 15mbit}
+  four: {between: [a.u, r], rate: 15mbit}
+  out: {between: [r, c.x], rate: 100mbit}
+flows: {f: {from: a, to: b}, g: {from: a, to: b, via: [a.x]}, h: {from: a, to: c}}
+"""
+    data = resolve(Experiment.from_yaml(text)).data
+    families = {it["id"]: [family for family in ("ipv4", "ipv6") if it[family]] for it in data["interfaces"]}
+    assert (families["a.x"], families["a.y"], families["a.z"]) == (["ipv4", "ipv6"], ["ipv6"], ["ipv4"])
+    assert families["r.p1"] == ["ipv4", "ipv6"]
+    both, only_ipv4, only_ipv6 = data["flows"]
+    assert [path["local"] for path in both["paths"]] == ["a.x", "a.y"]
+    assert [path["local"] for path in only_ipv6["paths"]] == ["a.u"]
+    # Full packets of all paths have room for the longest headers: 1404 and 1424 of 1500 bytes are payload, with 14 of Ethernet.
+    assert both["ceiling_bps"] == 2 * (15_000_000 * 1404 // 1514)
+    assert only_ipv4["ceiling_bps"] == 15_000_000 * 1424 // 1514

@@ -53,8 +53,8 @@ duration: 4s
 measure: {every: 20ms}
 """
 IPV6 = {
-    "CLIENT": '{interfaces: {wlan0: {address: "fd00:1::1/64"}, wwan0: {address: "fd00:2::1/64"}}}',
-    "SERVER": '{interfaces: {eth0: {address: "fd00:1::2/64"}, eth1: {address: "fd00:2::2/64"}}}',
+    "CLIENT": "{interfaces: {wlan0: {family: ipv6}, wwan0: {family: ipv6}}}",
+    "SERVER": "{}",
 }
 MULTIPATH = "path_manager: full_mesh, cc: "
 
@@ -100,6 +100,7 @@ def test_both_paths_carry(control: str, ipv6: bool, tmp_path: Path) -> None:
     assert len(record["object_sha256"]) == 64
     carried = {subflow["link"]: subflow["bytes"] for subflow in found.subflows("bulk")}
     assert set(carried) == set(RATES_BPS)
+    assert {subflow["local"].startswith("[") for subflow in found.subflows("bulk")} == {ipv6}
     assert min(carried.values()) > 50_000, carried
     assert found.record["metrics"]["flows.bulk"]["ceiling_ratio"] > 0.6
     check_windows(found)

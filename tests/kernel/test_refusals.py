@@ -100,3 +100,13 @@ def test_more_than_the_machine_carries_fails_with_the_reason(desk: Path, most: i
     assert "Traceback" not in ended.err
     assert "panicked" not in ended.err
     assert "Too many open files" in ended.out + ended.err
+
+
+def test_a_program_over_both_families(desk: Path) -> None:
+    mixed = BULK.replace("client: {}", "client: {interfaces: {eth2: {family: ipv6}}}").replace(
+        "bulk}}", "{iperf3: {}}}}"
+    )
+    (desk / "mixed.yaml").write_text(mixed)
+    ended = mptcplab("run", "mixed.yaml", "--on", "kernel", cwd=desk)
+    assert is_refused(ended, 3)
+    assert "flows.bulk.app: iperf3 (its paths are of IPv4 and of IPv6" in ended.err

@@ -8,7 +8,6 @@ import pytest
 from command_line import is_refused, mptcplab
 from measured import TWO_LINKS, Measured, measured, measured_member
 from mptcplab import load, run
-from mptcplab.backends import backend
 from mptcplab.catalogue import find
 from wireshark import complaints, needs_tshark, options
 
@@ -81,21 +80,15 @@ def test_with_checksums_that_only_one_side_asks_for(ours: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("ours", ["client", "server"])
-def test_over_ipv6(ours: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("families", [("ipv6", "ipv6"), ("both", "ipv6"), ("ipv6", "ipv4")])
+def test_over_ipv6_and_over_both(ours: str, families: tuple[str, str], tmp_path: Path) -> None:
     flows = "flows: {up: {from: client, to: server, transport: mptcp, app: {bulk: {bytes: 500kB}}, path_manager: full_mesh}}\n"
-    description = tmp_path / "v6.yaml"
-    description.write_text(two_links(ENDS[ours], flows + "duration: 10s\n"))
-    [member] = load(description)
-    resolved = member.resolve().data
-    for interface in resolved["interfaces"]:
-        interface["ipv4"] = None
-    running = backend("userspace").start(resolved, 1, tmp_path)
-    for _ in running.samples():
-        pass
-    [flow] = running.result()["flows"]
-    assert (flow["error"], flow["fallback"], flow["bytes"]) == (None, None, 500_000)
-    assert len(flow["subflows"]) == 2
-    assert all(subflow["local"].startswith("[fd00:") for subflow in flow["subflows"])
+    interfaces = ", ".join(f"eth{number}: {{family: {family}}}" for number, family in enumerate(families, 1))
+    text = two_links(ENDS[ours], flows + "duration: 10s\n")
+    run = run_well(text.replace("client: {", f"client: {{interfaces: {{{interfaces}}}, "), tmp_path)
+    assert run.flow("up")["bytes"] == 500_000
+    found = [subflow["local"].startswith("[fd00:") for subflow in run.subflows("up")]
+    assert found == [family == "ipv6" for family in families]
 
 
 @pytest.mark.parametrize("ours", ENDS)

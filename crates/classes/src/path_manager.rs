@@ -45,7 +45,11 @@ impl Own {
             };
             let address = local.0;
             match kind.as_str() {
-                "Announce" => Command::Announce { id, address },
+                "Announce" => Command::Announce {
+                    id,
+                    address,
+                    port: Some(local.1).filter(|&port| port != 0),
+                },
                 "Remove" => Command::Remove { id, address },
                 "CloseSubflow" => Command::CloseSubflow { subflow },
                 "SetBackup" => Command::SetBackup { subflow, backup },

@@ -110,6 +110,9 @@ const FIXED: &[Capability] = &[
     Capability::has("path_manager n_diff_ports"),
     Capability::has("path_manager n_diff_ports subflows"),
     Capability::has("path_manager kernel_endpoints"),
+    Capability::has("path_manager kernel_endpoints endpoints"),
+    Capability::has("path_manager kernel_endpoints subflows"),
+    Capability::has("path_manager kernel_endpoints add_addr_accepted"),
     Capability::lacks(
         "path_manager binder",
         "the kernel's path manager takes no source route: use the simulator",

@@ -218,13 +218,12 @@ impl World {
                     self.close_at(side, subflow);
                 }
                 Command::Remove { id, .. } => self.remove(side, id),
-                Command::Announce { id, address } => {
+                Command::Announce { id, address, port } => {
                     assert_ne!(id, 0, "ID 0 cannot be announced");
                     let has_left_over = self.left_over.keys().any(|(whose, _)| *whose == side);
                     let is_heard = !self.subflows.is_empty();
                     assert!(is_heard || has_left_over, "there is no way to tell");
                     if is_heard && !self.is_deaf {
-                        let port = None;
                         self.tell(1 - side, Event::Announced { id, address, port });
                     }
                 }

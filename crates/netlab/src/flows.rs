@@ -261,21 +261,68 @@ impl Intervals {
     }
 }
 
-/// The pairs of addresses that paths route, as seen from one end of their flow. Several ways between the same two are one.
-pub fn pairs(lookup: &Lookup<'_>, paths: &[Path], end: FlowEnd) -> Vec<AddressPair> {
-    let mut pairs = Vec::new();
-    for path in paths {
-        let (near, far) = match end {
-            FlowEnd::From => (&path.local, &path.remote),
-            FlowEnd::To => (&path.remote, &path.local),
+/// The pairs of addresses that the paths of a flow route, as seen from one of its ends: of each path those of both families.
+#[derive(Clone, Debug)]
+pub struct PathPairs(Vec<Vec<AddressPair>>);
+
+impl PathPairs {
+    /// Those of some paths.
+    pub fn new(lookup: &Lookup<'_>, paths: &[Path], end: FlowEnd) -> Self {
+        let between = |path: &Path| match end {
+            FlowEnd::From => pairs_between(lookup, &path.local, &path.remote),
+            FlowEnd::To => pairs_between(lookup, &path.remote, &path.local),
         };
-        for pair in pairs_between(lookup, near, far) {
-            if !pairs.contains(&pair) {
-                pairs.push(pair);
-            }
+        paths.iter().map(between).collect()
+    }
+
+    /// All of them; several ways between the same two are one.
+    pub fn all(&self) -> Vec<AddressPair> {
+        unique(self.0.iter().flatten())
+    }
+
+    /// Between which addresses a connection begins: those of the first path, over IPv4 if both ends have it.
+    ///
+    /// # Panics
+    /// There is no path.
+    pub fn initial(&self) -> AddressPair {
+        self.0[0][0]
+    }
+
+    /// What a connection uses that begins at that address: each path in the same family, or in the other one where an end
+    /// has no address of it.
+    pub fn of_connection(&self, initial: IpAddr) -> Vec<AddressPair> {
+        let is_alike = |pair: &&AddressPair| pair.local.is_ipv4() == initial.is_ipv4();
+        unique(
+            self.0
+                .iter()
+                .filter_map(|path| path.iter().find(is_alike).or(path.first())),
+        )
+    }
+}
+
+impl FromIterator<Vec<AddressPair>> for PathPairs {
+    /// From those of each path.
+    fn from_iter<T: IntoIterator<Item = Vec<AddressPair>>>(paths: T) -> Self {
+        Self(paths.into_iter().collect())
+    }
+}
+
+/// Whether the connections of a flow use both families.
+pub fn mixes_families(lookup: &Lookup<'_>, flow: &Flow) -> bool {
+    let pairs = PathPairs::new(lookup, &flow.paths, FlowEnd::From);
+    let initial = pairs.initial().local;
+    let is_other = |pair: &AddressPair| pair.local.is_ipv4() != initial.is_ipv4();
+    flow.transport == Transport::Mptcp && pairs.of_connection(initial).iter().any(is_other)
+}
+
+fn unique<'a>(pairs: impl Iterator<Item = &'a AddressPair>) -> Vec<AddressPair> {
+    let mut known = Vec::new();
+    for pair in pairs {
+        if !known.contains(pair) {
+            known.push(*pair);
         }
     }
-    pairs
+    known
 }
 
 /// The pairs of addresses of two interfaces, those of IPv4 first.
@@ -294,7 +341,8 @@ pub fn pairs_on_the_way(lookup: &Lookup<'_>, near: &str, far: &str) -> Vec<Addre
     pairs_of(&near, &far)
 }
 
-fn pairs_of(near: &[IpAddr], far: &[IpAddr]) -> Vec<AddressPair> {
+/// The pairs of the same family, in the order of the near ones.
+pub(crate) fn pairs_of(near: &[IpAddr], far: &[IpAddr]) -> Vec<AddressPair> {
     let mut pairs = Vec::new();
     for &local in near {
         let alike = far

@@ -23,8 +23,8 @@ pub use experiment::{
 };
 pub use flow::{Application, Flow, FlowEnd, Handshake, Hop, HopDirection, Path, Transport, Video};
 pub use host::{
-    Behaviour, BehaviourName, FailedAfter, Fallback, FirstHop, Host, Reinjection, Stack,
-    SubflowOrder,
+    Behaviour, BehaviourName, FailedAfter, Fallback, FirstHop, Host, Recreation, Reinjection,
+    Stack, SubflowOrder,
 };
 pub use middlebox::{
     AcknowledgeEarly, ChangeBytes, Coalesce, Duplicate, Element, InsertBytes, Middlebox,

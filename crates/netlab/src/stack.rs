@@ -9,7 +9,7 @@ use mptcp::endpoint::{Endpoint, NetworkView};
 use mptcp::pm::{AddressPair, FourTuple};
 use mptcp::subflow::CloseReason;
 
-use crate::flows::{addresses_at, host_at, pairs};
+use crate::flows::{PathPairs, addresses_at, host_at};
 use crate::lookup::Lookup;
 use crate::resolved::{Action, Experiment, Flow, FlowEnd, Handshake, Transport};
 use crate::time::Nanos;
@@ -42,8 +42,8 @@ fn pairs_of_hosts(lookup: &Lookup<'_>) -> Vec<Vec<AddressPair>> {
     for flow in flows.filter(|flow| flow.transport == Transport::Mptcp) {
         for side in [FlowEnd::From, FlowEnd::To] {
             if let Some(host) = lookup.host(host_at(flow, side)) {
-                let pairs = pairs(lookup, &flow.paths, side).into_iter();
-                all[host].extend(pairs.filter(|pair| known[host].insert(*pair)));
+                let pairs = PathPairs::new(lookup, &flow.paths, side).all();
+                all[host].extend(pairs.into_iter().filter(|pair| known[host].insert(*pair)));
             }
         }
     }
@@ -64,21 +64,17 @@ fn addresses_that_are_down(lookup: &Lookup<'_>) -> Vec<BTreeSet<IpAddr>> {
 
 /// The ways that a connection of a flow starts on, the primary one first. Local ports are not chosen yet.
 pub fn ways(lookup: &Lookup<'_>, flow: &Flow, port: u16) -> Vec<FourTuple> {
-    let first = pairs(lookup, &flow.paths[..1], flow.opened_by)[0];
-    let others = match flow.handshake {
-        Handshake::Primary => Vec::new(),
-        Handshake::Race => pairs(lookup, &flow.paths, flow.opened_by),
+    let pairs = PathPairs::new(lookup, &flow.paths, flow.opened_by);
+    let first = pairs.initial();
+    let ways = match flow.handshake {
+        Handshake::Primary => vec![first],
+        Handshake::Race => pairs.of_connection(first.local),
     };
-    let alike = |pair: &AddressPair| pair.local.is_ipv4() == first.local.is_ipv4();
-    let mut known = BTreeSet::from([first]);
-    let others = others.into_iter().filter(alike);
-    let others = others.filter(|pair| known.insert(*pair));
-    let ways = [first].into_iter().chain(others);
-    ways.map(|pair| FourTuple {
+    let ways = ways.into_iter().map(|pair| FourTuple {
         local: SocketAddr::new(pair.local, 0),
         remote: SocketAddr::new(pair.remote, port),
-    })
-    .collect()
+    });
+    ways.collect()
 }
 
 /// What an action does to the addresses of a host.

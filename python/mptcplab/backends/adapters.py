@@ -191,7 +191,10 @@ class PathManager:
     def _checked(self, command: Any) -> _CommandFields:
         name = type(command).__name__
         match command:
-            case hooks.Announce(number, address) | hooks.Remove(number, address):
+            case hooks.Announce(number, address, port):
+                at = 0 if port is None else _whole("port", port, 1, 65535)
+                return name, _whole("id", number, 0, 255), (self._local(address), at), NO_SOCKET, False
+            case hooks.Remove(number, address):
                 return name, _whole("id", number, 0, 255), (self._local(address), 0), NO_SOCKET, False
             case hooks.OpenSubflow(local, number, remote, backup):
                 _whole("local_id", number, 0, 255)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: A run that is to be stopped notices within this time, however seldom it takes samples.
 HEED_STOP_NS = 200_000_000
-#: How the kernel meets failures; `stale_intervals` is a setting of its own, and when the path manager acts is ours.
+#: How the kernel meets failures; `stale_intervals` is a setting of its own, and what the path manager does is ours.
 MAINLINE = {
     "failed_after": "stale",
     "reinjection": "on_stale",
@@ -121,10 +121,8 @@ def _other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]
         for name, value in MAINLINE.items():
             if host["id"] in ends and behaviour["name"] == "mainline" and behaviour[name] != value:
                 place = f"hosts.{host['id']}.behaviour.{name}: {behaviour[name]}"
-                yield (
-                    place,
-                    f"the kernel has {value}, which cannot be changed; only path_manager_delay and stale_intervals can",
-                )
+                changeable = "only path_manager_delay, recreation and stale_intervals can"
+                yield place, f"the kernel has {value}, which cannot be changed; {changeable}"
 
 
 def _live() -> Any:

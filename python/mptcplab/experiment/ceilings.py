@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-IP_UDP_HEADERS = 28
-IP_TCP_HEADERS = 40
+IPV4_HEADER = 20
+IPV6_HEADER = 40
+UDP_HEADER = 8
+TCP_HEADER = 20
 TIMESTAMP_OPTION = 12
 # DSS with data sequence number, subflow offset, length and data acknowledgment: what full segments of Linux carry.
 DSS_OPTION = 24
@@ -25,11 +27,13 @@ class Packets:
         return rate_bps * self.payload // (self.payload + self.headers + overhead_bytes)
 
 
-def full_packets(transport: str, mtu_bytes: int, datagram_bytes: int | None) -> Packets:
-    """The packets of a transport: TCP carries 1448 bytes in 1500, MPTCP 1424, UDP what the application sends."""
+def full_packets(transport: str, mtu_bytes: int, datagram_bytes: int | None, *, is_ipv6: bool) -> Packets:
+    """The packets of a transport: of 1500 bytes IPv4, TCP carries 1448, MPTCP 1424, UDP what the application sends."""
+    ip_header = IPV6_HEADER if is_ipv6 else IPV4_HEADER
     if transport == "udp":
-        return Packets(datagram_bytes or mtu_bytes - IP_UDP_HEADERS, IP_UDP_HEADERS)
-    headers = IP_TCP_HEADERS + TIMESTAMP_OPTION + (DSS_OPTION if transport == "mptcp" else 0)
+        headers = ip_header + UDP_HEADER
+        return Packets(datagram_bytes or mtu_bytes - headers, headers)
+    headers = ip_header + TCP_HEADER + TIMESTAMP_OPTION + (DSS_OPTION if transport == "mptcp" else 0)
     return Packets(mtu_bytes - headers, headers)
 
 

@@ -19,6 +19,7 @@ from mptcplab.experiment.patterns import SingleFlow
 from mptcplab.topology import Hop, Network, Port, Route, Routes
 
 _DEFAULT_PORTS = 2
+_LEAST_IPV6_MTU = 1280
 
 
 class _Between(NamedTuple):
@@ -39,6 +40,15 @@ class _Path:
     between: _Between | None = None
     """What is best on the ways that routers choose from; None where `route` is the whole path."""
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether its ends have addresses of one family."""
+        return self.local.family_towards(self.remote) is not None
+
+    @property
+    def is_ipv6(self) -> bool:
+        return self.local.family_towards(self.remote) == "ipv6"
+
 
 class FlowPaths:
     """Finds the paths of flows over one network."""
@@ -53,12 +63,7 @@ class FlowPaths:
     def with_paths(self, single: SingleFlow) -> dict[str, Any]:
         """The resolved flow; raises (with `described`) where there is no path."""
         flow = single.settings
-        found = self._ordered(list(self._found(single)), flow)
-        if not found:
-            raise described(
-                f"there is no path from {single.sender} to {single.receiver}",
-                "hosts joined by links, switches or routers",
-            )
+        found = self._ordered(self._found(single), flow)
         used = found if flow.transport == "mptcp" else found[:1]
         packets = self._packets(flow, used)
         capacities = [self._capacities(path, packets, _subflows_per_pair(flow)) for path in used]
@@ -68,7 +73,8 @@ class FlowPaths:
     def _packets(self, flow: Flow, used: Sequence[_Path]) -> Packets:
         mtu = min(self._path_mtu(path) for path in used)
         datagram = flow.app.cbr or flow.app.probe
-        return ceilings.full_packets(flow.transport, mtu, int(datagram.size) if datagram else None)
+        is_ipv6 = any(path.is_ipv6 for path in used)
+        return ceilings.full_packets(flow.transport, mtu, int(datagram.size) if datagram else None, is_ipv6=is_ipv6)
 
     def _path_mtu(self, path: _Path) -> int:
         """The smallest MTU on a path; where routers choose, of all links between nodes."""
@@ -83,7 +89,27 @@ class FlowPaths:
 
     # ---- which paths ----
 
-    def _found(self, single: SingleFlow) -> Iterator[_Path]:
+    def _found(self, single: SingleFlow) -> list[_Path]:
+        """Those between addresses of one family; raises where there is none."""
+        joined = list(self._joined(single))
+        found = [path for path in joined if path.is_possible]
+        if not found:
+            ends = f"from {single.sender} to {single.receiver}"
+            if joined:
+                problem = f"no path {ends} has addresses of one family at both ends"
+                raise described(problem, "an interface at each end with family: both, or with the same family")
+            raise described(f"there is no path {ends}", "hosts joined by links, switches or routers")
+        for path in found:
+            self._check_mtu(path)
+        return found
+
+    def _check_mtu(self, path: _Path) -> None:
+        mtu = self._path_mtu(path)
+        if path.is_ipv6 and mtu < _LEAST_IPV6_MTU:
+            problem = f"the path from {path.local.id} to {path.remote.id} goes over IPv6, and has an MTU of {mtu} bytes"
+            raise described(problem, f"at least {_LEAST_IPV6_MTU} bytes (RFC 8200, section 5)")
+
+    def _joined(self, single: SingleFlow) -> Iterator[_Path]:
         via = self._via(single)
         for local in self._network.ports_of(single.sender):
             for remote in self._network.ports_of(single.receiver):
@@ -115,7 +141,9 @@ class FlowPaths:
         routes = self._network.routes(local, remote)
         if routes is None and self._all_pairs:
             # The peer answers to any of its addresses on the link that the packet arrives on.
-            others = (self._network.routes(local, other) for other in self._network.ports_of(remote.node))
+            family = local.family_towards(remote)
+            entrances = [port for port in self._network.ports_of(remote.node) if family in (None, *port.families)]
+            others = (self._network.routes(local, other) for other in entrances)
             routes = next((found for found in others if found is not None), None)
         if routes is None:
             return []
@@ -129,7 +157,7 @@ class FlowPaths:
 
     def _ordered(self, found: list[_Path], flow: Flow) -> list[_Path]:
         """The primary path first."""
-        if flow.primary is None or not found:
+        if flow.primary is None:
             return found
         if flow.primary not in self._links and flow.primary not in self._network.ports:
             known = [*self._links, *self._network.ports]

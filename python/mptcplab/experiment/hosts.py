@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -34,17 +34,42 @@ class Behaviour(Shorthand):
     """Whether the whole queue is sent again, or only what the failed subflow carried."""
     path_manager_delay: Duration | None = None
     """How long after an address event the path manager acts."""
+    recreation: Literal["never", "backoff"] | None = None
+    """Whether `full_mesh` and `n_diff_ports` open a subflow again that failed or was closed by others, while its
+    addresses are there."""
+    recreation_first: Duration | None = None
+    """With `recreation: backoff`, how long they wait before the first try; waits double."""
+    recreation_longest: Duration | None = None
+    """Up to which waits double."""
     subflow_order: Literal["newest_first", "oldest_first"] | None = None
     """The order in which the scheduler sees subflows: it breaks ties."""
 
+    @model_validator(mode="after")
+    def _waits_have_effect(self) -> Behaviour:
+        preset = PRESETS[self.preset]
+        given = {name: value for name in _WAITS if (value := getattr(self, name)) is not None}
+        if given and (self.recreation or preset["recreation"]) == "never":
+            name = next(iter(given))
+            raise described(f"'{name}' has no effect on recreation never", "recreation: backoff", field=name)
+        first, longest = (given.get(name, preset[name]) for name in _WAITS)
+        if not 0 < first <= longest:
+            allowed = f"more than 0, and at most recreation_longest, which is {longest}"
+            raise described(f"the first wait is {first}", allowed, field="recreation_first")
+        return self
 
-PRESETS: dict[str, dict[str, object]] = {
+
+_WAITS = ("recreation_first", "recreation_longest")
+
+PRESETS: dict[str, dict[str, Any]] = {
     "mainline": {
         "failed_after": "stale",
         "stale_intervals": 4,
         "reinjection": "on_stale",
         "reinject_whole_queue": True,
         "path_manager_delay": Duration(0),
+        "recreation": "backoff",
+        "recreation_first": Duration("100ms"),
+        "recreation_longest": Duration("30s"),
         "subflow_order": "oldest_first",
     },
     "oot": {
@@ -53,6 +78,9 @@ PRESETS: dict[str, dict[str, object]] = {
         "reinjection": "on_rto",
         "reinject_whole_queue": False,
         "path_manager_delay": Duration("500ms"),
+        "recreation": "never",
+        "recreation_first": Duration("100ms"),
+        "recreation_longest": Duration("30s"),
         "subflow_order": "newest_first",
     },
 }
@@ -64,6 +92,8 @@ class Interface(Model):
     address: str | list[str] | None = Field(
         None, description="instead of the next free one; IPv4, IPv6 or both", examples=["10.9.0.1/24", "fd00:9::1/64"]
     )
+    family: Literal["both", "ipv4", "ipv6"] = "both"
+    """Of which families it has addresses. A path goes over IPv4 where both of its ends have it."""
     up: bool = True
     """Whether it is up at the start."""
 

@@ -7,7 +7,7 @@ import json
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,14 @@ from mptcplab.experiment.description import Experiment
 from mptcplab.experiment.directions import SIDES
 from mptcplab.experiment.flow_paths import FlowPaths
 from mptcplab.experiment.hosts import PRESETS, Behaviour, Host, NetworkNode
+from mptcplab.experiment.hosts import Interface as InterfaceSettings
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.origins import origins_of
 from mptcplab.experiment.patterns import single_flows
 from mptcplab.experiment.resolved_form import SCHEMA, Interface, Measure, Medium, UserCode, Vary
 from mptcplab.experiment.validation import at
 from mptcplab.topology import AddressError, Addresses, Network, NodeKind, Port, assign_addresses
-from mptcplab.units import Rate
+from mptcplab.units import Duration, Rate
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class _Resolution:
         for place, end in enumerate(self._experiment.links[link].between):
             path: FieldPath = ("links", link, "between", place)
             with at(self._tree, *path):
-                port = _port(end, link, kinds, numbers)
+                port = self._with_families(_port(end, link, kinds, numbers))
             if port.id in ports:
                 raise wrong(
                     self._tree, path, f"{port.id} is already on link {ports[port.id].link}", "an interface on one link"
@@ -129,6 +130,17 @@ class _Resolution:
             ports[port.id] = port
             ends.append(port)
         return ends[0], ends[1]
+
+    def _settings_of(self, port: Port) -> InterfaceSettings | None:
+        """What the description sets of an interface of a host."""
+        host = self._experiment.hosts.get(port.node)
+        return host.interfaces.get(port.id.partition(".")[2]) if host else None
+
+    def _with_families(self, port: Port) -> Port:
+        settings = self._settings_of(port)
+        if settings is None or settings.family == "both":
+            return port
+        return replace(port, families=(settings.family,))
 
     def _check_interfaces(self, network: Network) -> None:
         for name, host in self._experiment.hosts.items():
@@ -146,7 +158,7 @@ class _Resolution:
                 given = settings.address
                 for text in [] if given is None else [given] if isinstance(given, str) else given:
                     with at(self._tree, "hosts", name, "interfaces", interface, "address"):
-                        address = _address(text)
+                        address = _address(text, settings.family)
                     if isinstance(address, ipaddress.IPv4Interface):
                         ipv4[f"{name}.{interface}"] = address
                     else:
@@ -159,8 +171,7 @@ class _Resolution:
             raise wrong(self._tree, path, conflict.problem, "addresses that do not overlap") from None
 
     def _interface(self, port: Port, addresses: Addresses) -> Interface:
-        host = self._experiment.hosts.get(port.node)
-        settings = host.interfaces.get(port.id.partition(".")[2]) if host else None
+        settings = self._settings_of(port)
         ipv4, ipv6 = addresses.ipv4.get(port.id), addresses.ipv6.get(port.id)
         return {
             "id": port.id,
@@ -379,13 +390,16 @@ def _port(end: str, link: str, kinds: Mapping[str, NodeKind], numbers: Counter[s
     return Port(f"{node}.{interface}", node, link)
 
 
-def _address(text: str) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
+def _address(text: str, family: str) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
     try:
         address = ipaddress.ip_interface(text)
     except ValueError:
         raise described(f"'{text}' is no address", "an address with prefix length, as in 10.9.0.1/24") from None
     if "/" not in text or address.network.num_addresses < 4 or address.ip == address.network.network_address:
         raise described(f"'{text}' is no address of a subnet", "an address with prefix length, as in 10.9.0.1/24")
+    if family not in ("both", f"ipv{address.version}"):
+        problem = f"'{text}' is an address of ipv{address.version}, and the interface has family: {family}"
+        raise described(problem, f"an address of {family}, or family: both")
     return address
 
 
@@ -427,7 +441,8 @@ def _behaviour(behaviour: Behaviour) -> dict[str, Any]:
     values: dict[str, Any] = dict(PRESETS[behaviour.preset])
     given = {name: getattr(behaviour, name) for name in values}
     values |= {name: value for name, value in given.items() if value is not None}
-    values["path_manager_delay_ns"] = int(values.pop("path_manager_delay"))
+    for name in [name for name, value in values.items() if isinstance(value, Duration)]:
+        values[f"{name}_ns"] = int(values.pop(name))
     return {"name": behaviour.preset, **values}
 
 
@@ -452,5 +467,5 @@ def _filled_behaviour(behaviour: Behaviour) -> dict[str, Any]:
     preset = PRESETS[behaviour.preset]
     given = behaviour.model_dump(exclude_none=True)
     given = given if isinstance(given, dict) else {"preset": given}
-    defaults = {key: str(value) if key == "path_manager_delay" else value for key, value in preset.items()}
+    defaults = {key: str(value) if isinstance(value, Duration) else value for key, value in preset.items()}
     return {**defaults, **given}

@@ -43,6 +43,10 @@ class Behaviour(TypedDict):
     reinjection: Literal["none", "on_rto", "on_stale", "on_close", "opportunistic"]
     reinject_whole_queue: bool
     path_manager_delay_ns: Count
+    recreation: Literal["never", "backoff"]
+    """Whether the path manager opens a subflow again that failed."""
+    recreation_first_ns: Count
+    recreation_longest_ns: Count
     subflow_order: Literal["newest_first", "oldest_first"]
 
 

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use mptcp::pm::{AddressPair, Command, Connection, Event, FourTuple, PathManager, Role};
+use mptcp::pm::{
+    AddressPair, Command, Connection, EndpointFlags, Event, FourTuple, PathManager, Role,
+};
 use netlab::time::Nanos;
 
-use super::messages::{Notification, NotificationKind as Kind, Request, flag};
+use super::messages::{Notification, NotificationKind as Kind, Request};
 use super::plan::{FlowPlan, HostPlan};
 use super::record::{Note, What};
 use crate::Clock;
@@ -21,8 +23,8 @@ struct Managed {
     flow: Option<String>,
     /// `None` if the kernel manages its paths, or nothing is known of it.
     policy: Option<Box<dyn PathManager>>,
-    /// Whether its socket is one for both address families: the kernel then wants IPv4 mapped to IPv6.
-    is_mapped: bool,
+    /// Its subflows over IPv4 whose sockets are for both address families: of these the kernel wants addresses mapped to IPv6.
+    mapped: BTreeSet<FourTuple>,
     is_established: bool,
     /// The peer's, by their IDs.
     remote_addresses: BTreeMap<u8, IpAddr>,
@@ -154,6 +156,7 @@ impl Connections {
         if matches!(notification.kind, Kind::Created | Kind::Established) {
             self.begin(notification, down);
         }
+        self.note_ends(notification);
         self.note_event(notification);
         match notification.kind {
             Kind::Created | Kind::SubflowPriority => {}
@@ -195,13 +198,25 @@ impl Connections {
                 .filter(|(_, is_own)| *is_own)
                 .map(|(flow, _)| flow.id.clone()),
             policy: flow.and_then(|(flow, _)| self.policy_for(flow, initial, down)),
-            is_mapped: notification
-                .local
-                .is_some_and(|local| is_mapped(local.ip())),
+            mapped: BTreeSet::new(),
             is_established: false,
             remote_addresses: BTreeMap::new(),
         };
         self.managed.insert(token, managed);
+    }
+
+    /// Remembers how the kernel calls the ends of a subflow.
+    fn note_ends(&mut self, notification: &Notification) {
+        let is_mapped = notification
+            .local
+            .is_some_and(|local| is_mapped(local.ip()));
+        let managed = self.managed.get_mut(&notification.token);
+        if let (Some(one), Some(subflow), true) = (managed, four_tuple(notification), is_mapped) {
+            match notification.kind {
+                Kind::SubflowClosed => one.mapped.remove(&subflow),
+                _ => one.mapped.insert(subflow),
+            };
+        }
     }
 
     fn policy_for(
@@ -213,7 +228,7 @@ impl Connections {
         let connection = Connection {
             role: flow.role,
             initial,
-            pairs: flow.pairs_like(initial.local.ip()).into(),
+            pairs: flow.pairs_of_connection(initial.local.ip()).into(),
             down: down.clone(),
             backup: self.backup.clone(),
         };
@@ -256,9 +271,11 @@ impl Connections {
 
     /// What the kernel refuses is recorded, and told to the policy if it can do something about it.
     fn carry_out(&mut self, now: Nanos, token: u32, commands: Vec<Command>, kernel: &mut Kernel) {
-        let is_mapped = self.managed.get(&token).is_some_and(|one| one.is_mapped);
         for command in commands {
             self.note(token, note_of(&command));
+            let one = self.managed.get(&token);
+            let is_mapped =
+                |subflow: &FourTuple| one.is_some_and(|one| one.mapped.contains(subflow));
             let Err(error) = kernel(&request_of(token, &command, is_mapped)) else {
                 continue;
             };
@@ -284,8 +301,8 @@ fn pair_of(command: &Command) -> Option<AddressPair> {
 
 fn note_of(command: &Command) -> Note {
     match *command {
-        Command::Announce { id, address } => Note::new(What::AddressAnnounced)
-            .local(address)
+        Command::Announce { id, address, port } => Note::new(What::AddressAnnounced)
+            .local(SocketAddr::new(address, port.unwrap_or(0)))
             .local_id(id),
         Command::Remove { id, address } => {
             Note::new(What::AddressRemoved).local(address).local_id(id)
@@ -311,10 +328,18 @@ fn note_of(command: &Command) -> Note {
     }
 }
 
-fn request_of(token: u32, command: &Command, is_mapped: bool) -> Request {
-    let end = |end: SocketAddr| if is_mapped { mapped(end) } else { end };
+fn request_of(token: u32, command: &Command, is_mapped: impl Fn(&FourTuple) -> bool) -> Request {
+    let ends = |subflow: &FourTuple| match is_mapped(subflow) {
+        true => (mapped(subflow.local), mapped(subflow.remote)),
+        false => (subflow.local, subflow.remote),
+    };
     match *command {
-        Command::Announce { id, address } => Request::Announce { token, id, address },
+        Command::Announce { id, address, port } => Request::Announce {
+            token,
+            id,
+            address,
+            port,
+        },
         Command::Remove { id, .. } => Request::Remove { token, id },
         Command::OpenSubflow {
             local,
@@ -329,22 +354,32 @@ fn request_of(token: u32, command: &Command, is_mapped: bool) -> Request {
             remote,
             flags: backup_flag(backup),
         },
-        Command::CloseSubflow { subflow } => Request::Destroy {
-            token,
-            local: end(subflow.local),
-            remote: end(subflow.remote),
-        },
-        Command::SetBackup { subflow, backup } => Request::SetSubflowFlags {
-            token,
-            local: end(subflow.local),
-            remote: end(subflow.remote),
-            flags: backup_flag(backup),
-        },
+        Command::CloseSubflow { subflow } => {
+            let (local, remote) = ends(&subflow);
+            Request::Destroy {
+                token,
+                local,
+                remote,
+            }
+        }
+        Command::SetBackup { subflow, backup } => {
+            let (local, remote) = ends(&subflow);
+            Request::SetSubflowFlags {
+                token,
+                local,
+                remote,
+                flags: backup_flag(backup),
+            }
+        }
     }
 }
 
 fn backup_flag(backup: bool) -> u32 {
-    if backup { flag::BACKUP } else { 0 }
+    if backup {
+        EndpointFlags::BACKUP.bits()
+    } else {
+        0
+    }
 }
 
 /// The events that a policy hears of; `None` if the kernel left something out.

@@ -186,9 +186,9 @@ impl Manager {
                 select(1)?;
                 Vec::new()
             }
-            Mode::Endpoints(list) => {
+            Mode::Endpoints(list, limits) => {
                 select(0)?;
-                endpoints::set_up(&mut socket, list)?
+                endpoints::set_up(&mut socket, list, *limits)?
             }
         };
         let watch = AddressWatch::open()?;
@@ -289,9 +289,9 @@ impl Manager {
                 self.connections.set_backup(now, address, on, &mut kernel);
                 self.note_connections();
             }
-            // Flows run over IPv4, and there is no endpoint to waste.
-            Mode::Endpoints(_) if address.is_ipv6() => {}
-            Mode::Endpoints(_) => {
+            // There is no endpoint to waste.
+            Mode::Endpoints(..) if !self.plan.uses(address) => {}
+            Mode::Endpoints(..) => {
                 let note = endpoints::set_backup(&mut self.socket, address, on);
                 self.note(note);
             }

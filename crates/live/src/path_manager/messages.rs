@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use mptcp::pm::EndpointFlags;
 use netlink_packet_core::{
     DecodeError, Emitable, NLA_F_NESTED, Nla, NlasIterator, ParseableParametrized,
 };
@@ -45,16 +46,6 @@ mod address_attribute {
     pub(super) const ADDR6: u16 = 4;
     pub(super) const PORT: u16 = 5;
     pub(super) const FLAGS: u16 = 6;
-}
-
-/// `MPTCP_PM_ADDR_FLAG_*`.
-pub(super) mod flag {
-    /// Announced to peers.
-    pub(in super::super) const SIGNAL: u32 = 1 << 0;
-    /// Subflows are opened from it.
-    pub(in super::super) const SUBFLOW: u32 = 1 << 1;
-    /// Its subflows are backup ones.
-    pub(in super::super) const BACKUP: u32 = 1 << 2;
 }
 
 /// `MPTCP_ATTR_*`, the attributes of events.
@@ -163,13 +154,22 @@ impl ParseableParametrized<[u8], GenlHeader> for PmMessage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// Gives the in-kernel path manager an address.
-    AddEndpoint { address: IpAddr, flags: u32 },
+    AddEndpoint {
+        address: IpAddr,
+        port: Option<u16>,
+        flags: u32,
+    },
     /// How many further subflows a connection may have, and how many announced addresses it takes up.
     SetLimits { subflows: u32, announced: u32 },
     /// Changes the flags of an endpoint, and the priority of its subflows.
     SetEndpointFlags { address: IpAddr, flags: u32 },
     /// Announces an address to the peer.
-    Announce { token: u32, id: u8, address: IpAddr },
+    Announce {
+        token: u32,
+        id: u8,
+        address: IpAddr,
+        port: Option<u16>,
+    },
     /// Tells the peer that an address is gone.
     Remove { token: u32, id: u8 },
     /// Opens a subflow.
@@ -204,12 +204,15 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    fn port(port: u16) -> Self {
-        let port = Some(port);
+    fn at(port: Option<u16>) -> Self {
         Self {
             port,
             ..Self::default()
         }
+    }
+
+    fn port(port: u16) -> Self {
+        Self::at(Some(port))
     }
 
     fn flags(mut self, flags: u32) -> Self {
@@ -247,16 +250,27 @@ impl Request {
     /// The message that says so.
     pub(super) fn message(&self) -> PmMessage {
         let (command, attributes) = match *self {
-            Self::AddEndpoint { address, flags } => (command::ADD_ADDR, endpoint(address, flags)),
+            Self::AddEndpoint {
+                address,
+                port,
+                flags,
+            } => (command::ADD_ADDR, endpoint(address, port, flags)),
             Self::SetLimits {
                 subflows,
                 announced,
             } => (command::SET_LIMITS, limits(subflows, announced)),
             Self::SetEndpointFlags { address, flags } => {
-                (command::SET_FLAGS, endpoint(address, flags))
+                (command::SET_FLAGS, endpoint(address, None, flags))
             }
-            Self::Announce { token, id, address } => {
-                let announced = Endpoint::default().id(id).flags(flag::SIGNAL);
+            Self::Announce {
+                token,
+                id,
+                address,
+                port,
+            } => {
+                let announced = Endpoint::at(port)
+                    .id(id)
+                    .flags(EndpointFlags::SIGNAL.bits());
                 let announced = announced.attribute(attribute::ADDR, address);
                 (command::ANNOUNCE, vec![of_connection(token), announced])
             }
@@ -312,9 +326,9 @@ fn remote_end(remote: SocketAddr) -> Attribute {
     Endpoint::port(remote.port()).attribute(attribute::ADDR_REMOTE, remote.ip())
 }
 
-fn endpoint(address: IpAddr, flags: u32) -> Vec<Attribute> {
+fn endpoint(address: IpAddr, port: Option<u16>, flags: u32) -> Vec<Attribute> {
     vec![
-        Endpoint::default()
+        Endpoint::at(port)
             .flags(flags)
             .attribute(attribute::ADDR, address),
     ]
@@ -452,7 +466,7 @@ mod tests {
             local: "10.1.2.1".parse().unwrap(),
             local_id: 7,
             remote: "10.1.2.2:5001".parse().unwrap(),
-            flags: flag::BACKUP,
+            flags: EndpointFlags::BACKUP.bits(),
         };
         let family = raw(1, &2_u16.to_ne_bytes());
         let local = [

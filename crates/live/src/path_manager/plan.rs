@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::Path;
 
-use mptcp::pm::{AddressPair, Constructor, FourTuple, Parameters, Role, by_name};
+use mptcp::pm::{
+    AddressPair, Constructor, Endpoint, EndpointFlags, FourTuple, Limits, Parameters, Role, by_name,
+};
 use netlab::capabilities::Missing;
-use netlab::flows::{addresses_at, host_at, pairs, port_of_flow};
+use netlab::flows::{PathPairs, addresses_at, host_at, port_of_flow};
 use netlab::lookup::Lookup;
 use netlab::parameters::path_manager;
 use netlab::resolved::{Experiment, Flow, FlowEnd, Host, Stack, Transport};
 use netlab::time::Nanos;
-
-use super::messages::flag;
 
 /// The path manager that is the kernel's own.
 const KERNEL_ENDPOINTS: &str = "kernel_endpoints";
@@ -19,8 +20,11 @@ const KERNEL_ENDPOINTS: &str = "kernel_endpoints";
 /// Policies for our engine alone: over netlink the kernel takes no source route, and its own path manager it runs itself.
 const BY_ENGINE_ONLY: &[&str] = &["binder", KERNEL_ENDPOINTS];
 
-/// Most endpoints of the in-kernel path manager in one namespace, and most further subflows of a connection.
-pub(super) const KERNEL_LIMIT: usize = 8;
+/// A setting of kernels that make room for a long announcement, and do so unless it is 0.
+const DROPS_TIMESTAMPS: &str = "/proc/sys/net/mptcp/add_addr_v6_port_drop_ts";
+
+/// Most endpoints of the in-kernel path manager in one namespace.
+const MOST_ENDPOINTS: usize = 8;
 
 /// A host that opens or accepts Multipath TCP.
 #[derive(Clone, Debug)]
@@ -38,8 +42,8 @@ pub(super) struct HostPlan {
 pub(super) enum Mode {
     /// Our policies.
     Policies,
-    /// The kernel, with these endpoints and their flags, in order.
-    Endpoints(Vec<(IpAddr, u32)>),
+    /// The kernel, with these endpoints, in order, and limits.
+    Endpoints(Vec<Endpoint>, Limits),
 }
 
 /// One end of a flow.
@@ -51,44 +55,39 @@ pub(super) struct FlowPlan {
     peer: String,
     /// Where the acceptor listens.
     port: u16,
-    /// From this end, of both address families.
-    pairs: Vec<AddressPair>,
+    /// From this end.
+    pairs: PathPairs,
     /// `None` if the kernel manages the paths.
     pub(super) policy: Option<Constructor>,
     pub(super) parameters: Parameters,
 }
 
 impl FlowPlan {
-    /// The pairs of the family of one address.
-    pub(super) fn pairs_like(&self, address: IpAddr) -> Vec<AddressPair> {
-        let pairs = self.pairs.iter().copied();
-        let alike = pairs.filter(|pair| pair.local.is_ipv4() == address.is_ipv4());
-        alike.collect()
+    /// The pairs of a connection that begins at that address.
+    pub(super) fn pairs_of_connection(&self, initial: IpAddr) -> Vec<AddressPair> {
+        self.pairs.of_connection(initial)
     }
 
-    fn ipv4_pairs(&self) -> impl Iterator<Item = AddressPair> {
-        let pairs = self.pairs.iter().copied();
-        pairs.filter(|pair| pair.local.is_ipv4())
+    /// Those of its own connections.
+    fn own_pairs(&self) -> Vec<AddressPair> {
+        self.pairs_of_connection(self.pairs.initial().local)
     }
 
-    /// Its IPv4 addresses on this host other than the initial one, in order; some may come more than once.
+    /// The addresses on this host, other than the initial one, that its connections use, in order; some may come more than once.
     fn further_locals(&self) -> impl Iterator<Item = IpAddr> {
-        let initial = self.ipv4_pairs().next();
-        let locals = self.ipv4_pairs().map(|pair| pair.local);
-        locals.filter(move |local| initial.is_some_and(|initial| initial.local != *local))
+        let initial = self.pairs.initial().local;
+        let locals = self.own_pairs().into_iter().map(|pair| pair.local);
+        locals.filter(move |local| *local != initial)
     }
 
     /// Whether a path goes from this address to where the initial subflow goes.
     fn meets_initial_remote(&self, local: IpAddr) -> bool {
-        let initial = self.ipv4_pairs().next();
-        initial.is_some_and(|initial| {
-            let remote = initial.remote;
-            self.pairs.contains(&AddressPair { local, remote })
-        })
+        let remote = self.pairs.initial().remote;
+        self.own_pairs().contains(&AddressPair { local, remote })
     }
 
     fn routes(&self, role: Role, initial: FourTuple) -> bool {
-        self.role == role && self.pairs.contains(&initial.pair())
+        self.role == role && self.pairs.all().contains(&initial.pair())
     }
 
     fn listens(&self, initial: FourTuple) -> bool {
@@ -112,6 +111,12 @@ impl HostPlan {
         let own = alike().find(|flow| flow.listens(initial));
         let own = own.map(|flow| (flow, true));
         own.or_else(|| alike().next().map(|flow| (flow, false)))
+    }
+
+    /// Whether connections of its flows use an address.
+    pub(super) fn uses(&self, local: IpAddr) -> bool {
+        let pairs = self.flows.iter().flat_map(FlowPlan::own_pairs);
+        pairs.into_iter().any(|pair| pair.local == local)
     }
 
     /// All its addresses.
@@ -143,7 +148,8 @@ fn plan_host(lookup: &Lookup<'_>, host: &Host) -> HostPlan {
         .flat_map(|(index, flow)| plan_ends(lookup, *index, flow, &host.id))
         .collect();
     let mode = if plans.iter().all(|flow| flow.policy.is_none()) {
-        Mode::Endpoints(endpoints(&plans))
+        let limits = plans.first().map(|flow| flow.parameters.limits);
+        Mode::Endpoints(endpoints(&plans), limits.unwrap_or_default())
     } else {
         Mode::Policies
     };
@@ -179,6 +185,7 @@ fn plan_end(lookup: &Lookup<'_>, index: usize, flow: &Flow, end: FlowEnd) -> Flo
         FlowEnd::From => &flow.to,
         FlowEnd::To => &flow.from,
     };
+    let pairs = PathPairs::new(lookup, &flow.paths, end);
     FlowPlan {
         id: flow.id.clone(),
         peer: peer.clone(),
@@ -188,11 +195,11 @@ fn plan_end(lookup: &Lookup<'_>, index: usize, flow: &Flow, end: FlowEnd) -> Flo
             Role::Acceptor
         },
         port: port_of_flow(index).unwrap_or(u16::MAX),
-        pairs: pairs(lookup, &flow.paths, end),
         policy: manager.and_then(|manager| policy(&manager.name)),
         parameters: manager.map_or_else(Parameters::default, |manager| {
-            path_manager(manager, lookup.experiment, host_at(flow, end))
+            path_manager(manager, lookup.experiment, host_at(flow, end), &pairs)
         }),
+        pairs,
     }
 }
 
@@ -209,30 +216,44 @@ fn addresses_of(experiment: &Experiment, host: &str) -> BTreeMap<String, Vec<IpA
         .collect()
 }
 
-/// `subflow` endpoints for the further addresses of what this host opens, `signal` endpoints for those of what it accepts:
-/// so subnets that have nothing in common join too. Only IPv4, over which flows run; each counts against a limit of 8.
+/// Those that the description gives; otherwise `subflow` endpoints for the further addresses of what this host opens, `signal`
+/// endpoints for those of what it accepts: so subnets that have nothing in common join too. Only addresses that flows use: each
+/// counts against a limit of 8.
 ///
 /// An accepting host with a `subflow` endpoint announces only one address and then waits for a subflow that cannot be. Where
 /// a host does both, those that open no path of the description (to the peer's initial address) are left out.
-fn endpoints(flows: &[FlowPlan]) -> Vec<(IpAddr, u32)> {
+fn endpoints(flows: &[FlowPlan]) -> Vec<Endpoint> {
+    if let Some(given) = given_endpoints(flows) {
+        return given.clone();
+    }
     let accepts =
         |flow: &FlowPlan| flow.role == Role::Acceptor && flow.further_locals().next().is_some();
     let does_accept = flows.iter().any(accepts);
-    let mut endpoints: Vec<(IpAddr, u32)> = Vec::new();
+    let mut endpoints: Vec<Endpoint> = Vec::new();
     for flow in flows {
         for local in flow.further_locals() {
-            let flag = match flow.role {
-                Role::Acceptor => flag::SIGNAL,
+            let flags = match flow.role {
+                Role::Acceptor => EndpointFlags::SIGNAL,
                 Role::Opener if does_accept && !flow.meets_initial_remote(local) => continue,
-                Role::Opener => flag::SUBFLOW,
+                Role::Opener => EndpointFlags::SUBFLOW,
             };
-            match endpoints.iter_mut().find(|(address, _)| *address == local) {
-                Some((_, flags)) => *flags |= flag,
-                None => endpoints.push((local, flag)),
+            match endpoints.iter_mut().find(|one| one.address == local) {
+                Some(known) => known.flags = known.flags | flags,
+                None => endpoints.push(Endpoint {
+                    address: local,
+                    port: None,
+                    flags,
+                }),
             }
         }
     }
     endpoints
+}
+
+fn given_endpoints(flows: &[FlowPlan]) -> Option<&Vec<Endpoint>> {
+    flows
+        .iter()
+        .find_map(|flow| flow.parameters.endpoints.as_ref())
 }
 
 /// What no path manager of the kernel can do.
@@ -257,6 +278,13 @@ fn check_host(lookup: &Lookup<'_>, host: &str) -> Vec<Missing> {
         .iter()
         .flat_map(|(index, flow)| plan_ends(lookup, *index, flow, host))
         .collect();
+    if let Some(disagreement) = disagreement(host, &plans) {
+        return vec![disagreement];
+    }
+    if given_endpoints(&plans).is_some() {
+        let refused = [too_many_endpoints(host, &plans), no_room(host, &plans)];
+        return refused.into_iter().flatten().collect();
+    }
     let foreign = kernel
         .iter()
         .filter_map(|(index, _)| foreign_pair(host, &plans, &lookup.experiment.flows[*index]));
@@ -294,12 +322,44 @@ fn mixed(host: &str, kernel: &Flow, ours: &Flow) -> Missing {
     }
 }
 
+/// Endpoints and limits are those of a host: its flows are given the same ones, or none.
+fn disagreement(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
+    let (first, others) = plans.split_first()?;
+    let differs = |one: &&FlowPlan| {
+        let (ours, theirs) = (&first.parameters, &one.parameters);
+        (&ours.endpoints, ours.limits) != (&theirs.endpoints, theirs.limits)
+    };
+    others.iter().find(differs).map(|other| Missing {
+        feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", other.id),
+        why: format!(
+            "the kernel's endpoints and limits are those of host {host} and not of a flow, and flow {} has others: give both flows the same",
+            first.id
+        ),
+    })
+}
+
 fn too_many_endpoints(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
     let count = endpoints(plans).len();
-    (count > KERNEL_LIMIT).then(|| Missing {
+    (count > MOST_ENDPOINTS).then(|| Missing {
         feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", plans[0].id),
         why: format!(
-            "host {host} would need {count} endpoints, and the kernel has at most {KERNEL_LIMIT}: use full_mesh, or fewer interfaces (`via`)"
+            "host {host} would need {count} endpoints, and the kernel has at most {MOST_ENDPOINTS}: use full_mesh, or fewer interfaces (`via`)"
+        ),
+    })
+}
+
+/// An announcement of an IPv6 address with a port has no room beside timestamps: a kernel that cannot leave those out never
+/// sends it.
+fn no_room(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
+    let endpoints = endpoints(plans);
+    let long = endpoints
+        .iter()
+        .find(|one| one.port.is_some() && one.address.is_ipv6())?;
+    (!Path::new(DROPS_TIMESTAMPS).exists()).then(|| Missing {
+        feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", plans[0].id),
+        why: format!(
+            "host {host} would announce {} with a port, for which kernels before Linux 7.2 have no room beside timestamps: leave the port out, or use IPv4 on that path",
+            long.address
         ),
     })
 }
@@ -307,8 +367,8 @@ fn too_many_endpoints(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
 /// What [`endpoints`] cannot leave out.
 fn both_ways(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
     let endpoints = endpoints(plans);
-    let has = |flag: u32| endpoints.iter().any(|(_, flags)| flags & flag != 0);
-    (has(flag::SIGNAL) && has(flag::SUBFLOW)).then(|| Missing {
+    let has = |flag| endpoints.iter().any(|one| one.flags.has(flag));
+    (has(EndpointFlags::SIGNAL) && has(EndpointFlags::SUBFLOW)).then(|| Missing {
         feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", plans[0].id),
         why: format!(
             "host {host} opens some flows over several paths and accepts others, for which the kernel's endpoints are in each other's way: use full_mesh"
@@ -320,11 +380,12 @@ fn both_ways(host: &str, plans: &[FlowPlan]) -> Option<Missing> {
 fn foreign_pair(host: &str, plans: &[FlowPlan], flow: &Flow) -> Option<Missing> {
     let is_own = |plan: &&FlowPlan| plan.id == flow.id && plan.role == Role::Opener;
     let own = plans.iter().find(is_own)?;
-    let initial = own.pairs.first()?;
+    let initial = own.pairs.initial();
+    let own_pairs = own.pairs.all();
     let same_hosts = plans.iter().filter(|plan| plan.peer == own.peer);
     let (plan, pair) = same_hosts
         .flat_map(|plan| further_pairs(plan).map(move |pair| (plan, pair)))
-        .filter(|(_, pair)| !own.pairs.contains(pair))
+        .filter(|(_, pair)| !own_pairs.contains(pair))
         .find(|(plan, pair)| pair.remote == initial.remote || is_further_remote(plan, pair))?;
     Some(Missing {
         feature: format!("flows.{}.path_manager: {KERNEL_ENDPOINTS}", flow.id),
@@ -335,15 +396,13 @@ fn foreign_pair(host: &str, plans: &[FlowPlan], flow: &Flow) -> Option<Missing> 
     })
 }
 
-/// All IPv4 pairs but the initial one.
+/// All pairs of a flow's connections but the initial one.
 fn further_pairs(plan: &FlowPlan) -> impl Iterator<Item = AddressPair> {
-    plan.ipv4_pairs().skip(1)
+    plan.own_pairs().into_iter().skip(1)
 }
 
 fn is_further_remote(plan: &FlowPlan, pair: &AddressPair) -> bool {
-    plan.pairs
-        .first()
-        .is_some_and(|initial| initial.remote != pair.remote)
+    plan.pairs.initial().remote != pair.remote
 }
 
 #[cfg(test)]
@@ -356,9 +415,9 @@ mod tests {
     const B2: &str = "10.1.2.2";
 
     fn flow(id: &str, role: Role, pairs: &[(&str, &str)]) -> FlowPlan {
-        let pairs = pairs.iter().map(|(local, remote)| AddressPair {
-            local: local.parse().unwrap(),
-            remote: remote.parse().unwrap(),
+        let pairs = pairs.iter().map(|(local, remote)| {
+            let (local, remote) = (local.parse().unwrap(), remote.parse().unwrap());
+            vec![AddressPair { local, remote }]
         });
         FlowPlan {
             id: id.to_owned(),
@@ -371,8 +430,12 @@ mod tests {
         }
     }
 
-    fn endpoint(address: &str, flags: u32) -> (IpAddr, u32) {
-        (address.parse().unwrap(), flags)
+    fn endpoint(address: &str, flags: EndpointFlags) -> Endpoint {
+        Endpoint {
+            address: address.parse().unwrap(),
+            port: None,
+            flags,
+        }
     }
 
     #[test]
@@ -385,9 +448,12 @@ mod tests {
     #[test]
     fn the_opener_has_subflow_and_the_acceptor_signal_endpoints_for_further_addresses() {
         let opened = flow("f", Role::Opener, &[(A1, B1), (A2, B2)]);
-        assert_eq!(endpoints(&[opened]), [endpoint(A2, flag::SUBFLOW)]);
+        assert_eq!(endpoints(&[opened]), [endpoint(A2, EndpointFlags::SUBFLOW)]);
         let accepted = flow("f", Role::Acceptor, &[(B1, A1), (B2, A2)]);
-        assert_eq!(endpoints(&[accepted]), [endpoint(B2, flag::SIGNAL)]);
+        assert_eq!(
+            endpoints(&[accepted]),
+            [endpoint(B2, EndpointFlags::SIGNAL)]
+        );
     }
 
     #[test]
@@ -406,8 +472,42 @@ mod tests {
             flow("f", Role::Opener, &pairs),
             flow("g", Role::Acceptor, &pairs),
         ];
-        assert_eq!(endpoints(&flows), [endpoint(A2, flag::SIGNAL)]);
+        assert_eq!(endpoints(&flows), [endpoint(A2, EndpointFlags::SIGNAL)]);
         assert_eq!(both_ways("host", &flows), None);
+    }
+
+    #[test]
+    fn an_endpoint_has_the_family_of_its_path() {
+        let pairs = [("fd00::1", "fd00::2"), (A2, B2)];
+        let accepted = flow("f", Role::Acceptor, &pairs);
+        assert_eq!(
+            endpoints(&[accepted]),
+            [endpoint(A2, EndpointFlags::SIGNAL)]
+        );
+        let accepted = flow("f", Role::Acceptor, &[(A2, B2), ("fd00::1", "fd00::2")]);
+        assert_eq!(
+            endpoints(&[accepted]),
+            [endpoint("fd00::1", EndpointFlags::SIGNAL)]
+        );
+    }
+
+    #[test]
+    fn given_endpoints_are_taken_as_they_are_and_from_all_flows_of_a_host_alike() {
+        let pairs = [(A1, B1), (A2, B2)];
+        let mut flows = [
+            flow("f", Role::Acceptor, &pairs),
+            flow("g", Role::Opener, &pairs),
+        ];
+        let given = vec![Endpoint {
+            port: Some(7000),
+            ..endpoint(A2, EndpointFlags::SIGNAL)
+        }];
+        flows[0].parameters.endpoints = Some(given.clone());
+        let refused = disagreement("host", &flows).unwrap();
+        assert_eq!(refused.feature, "flows.g.path_manager: kernel_endpoints");
+        flows[1].parameters.endpoints = Some(given.clone());
+        assert_eq!(disagreement("host", &flows), None);
+        assert_eq!(endpoints(&flows), given);
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use netlab::capabilities::Missing;
+use netlab::flows::{PathPairs, addresses_at, host_at, mixes_families, other_end};
+use netlab::lookup::Lookup;
 use netlab::resolved::{Action, Application, Experiment, Flow, FlowEnd, Transport};
 use netlab::rng::Generator;
 use netlab::time::Nanos;
@@ -32,8 +33,7 @@ pub(super) struct FlowPrograms {
 
 /// The addresses of hosts, and where they are.
 pub(super) struct Planner<'a> {
-    experiment: &'a Experiment,
-    addresses: BTreeMap<&'a str, IpAddr>,
+    lookup: Lookup<'a>,
     namespaces: &'a BTreeMap<String, Arc<NetworkNamespace>>,
 }
 
@@ -42,18 +42,14 @@ impl<'a> Planner<'a> {
         experiment: &'a Experiment,
         namespaces: &'a BTreeMap<String, Arc<NetworkNamespace>>,
     ) -> Self {
-        let interfaces = experiment.interfaces.iter();
         Self {
-            experiment,
-            addresses: interfaces
-                .filter_map(|interface| {
-                    let text = interface.ipv4.as_deref().or(interface.ipv6.as_deref())?;
-                    let (address, _) = text.split_once('/')?;
-                    Some((interface.id.as_str(), address.parse().ok()?))
-                })
-                .collect(),
+            lookup: Lookup::new(experiment),
             namespaces,
         }
+    }
+
+    fn pairs(&self, flow: &Flow, end: FlowEnd) -> PathPairs {
+        PathPairs::new(&self.lookup, &flow.paths, end)
     }
 
     /// What a program on a host is to be started with.
@@ -72,23 +68,20 @@ impl<'a> Planner<'a> {
     /// The hosts file of a host: each other host by the first address to which a flow between the two has a path.
     fn names_for(&self, host: &str) -> String {
         let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
-        for other in &self.experiment.hosts {
-            let flows = self.experiment.flows.iter();
+        for other in &self.lookup.experiment.hosts {
+            let flows = self.lookup.experiment.flows.iter();
             let between = flows.filter_map(|flow| {
-                let path = flow.paths.first()?;
-                if flow.from == host && flow.to == other.id {
-                    Some(&path.remote)
-                } else if flow.to == host && flow.from == other.id {
-                    Some(&path.local)
-                } else {
-                    None
-                }
+                let end = match (&flow.from, &flow.to) {
+                    (from, to) if from == host && *to == other.id => FlowEnd::From,
+                    (from, to) if to == host && *from == other.id => FlowEnd::To,
+                    _ => return None,
+                };
+                Some(self.pairs(flow, end).initial().remote)
             });
-            let interfaces = self.experiment.interfaces.iter();
+            let interfaces = self.lookup.experiment.interfaces.iter();
             let own = interfaces.filter(|interface| interface.node == other.id);
-            let mut all = between.chain(own.map(|interface| &interface.id));
-            if let Some(address) = all.find_map(|interface| self.addresses.get(interface.as_str()))
-            {
+            let mut all = between.chain(own.flat_map(addresses_at));
+            if let Some(address) = all.next() {
                 let _ = writeln!(text, "{address} {}", other.id);
             }
         }
@@ -98,7 +91,7 @@ impl<'a> Planner<'a> {
     /// The programs of the flows that are some.
     pub(super) fn flows(&self, seed: u64) -> Result<Vec<FlowPrograms>, LiveError> {
         let mut all = Vec::new();
-        for (index, flow) in self.experiment.flows.iter().enumerate() {
+        for (index, flow) in self.lookup.experiment.flows.iter().enumerate() {
             let (server, client) = match &flow.app {
                 Application::Iperf3 { args } => self.iperf3(index, flow, args)?,
                 Application::Command { argv } => {
@@ -116,7 +109,7 @@ impl<'a> Planner<'a> {
             let later = Generator::new(seed, &format!("start/{}", flow.id));
             all.push(FlowPrograms {
                 flow: index,
-                start_ns: flow.start_ns + { later }.below(self.experiment.vary.start_ns),
+                start_ns: flow.start_ns + { later }.below(self.lookup.experiment.vary.start_ns),
                 server,
                 client,
             });
@@ -132,18 +125,10 @@ impl<'a> Planner<'a> {
         args: &[String],
     ) -> Result<(Option<(Order, Role, u16)>, (Order, Role)), LiveError> {
         let port = port_of_flow(index)?;
-        let path = &flow.paths[0];
-        let (opener, acceptor) = match flow.opened_by {
-            FlowEnd::From => ((&flow.from, &path.local), (&flow.to, &path.remote)),
-            FlowEnd::To => ((&flow.to, &path.remote), (&flow.from, &path.local)),
-        };
-        let address = |interface: &String| {
-            let address = self.addresses.get(interface.as_str());
-            address.map(IpAddr::to_string).ok_or_else(|| {
-                LiveError::Failed(format!("flows.{}: {interface} has no address", flow.id))
-            })
-        };
-        let (own, peer) = (address(opener.1)?, address(acceptor.1)?);
+        let opener = host_at(flow, flow.opened_by).to_owned();
+        let acceptor = host_at(flow, other_end(flow.opened_by)).to_owned();
+        let initial = self.pairs(flow, flow.opened_by).initial();
+        let (own, peer) = (initial.local.to_string(), initial.remote.to_string());
         let role = |host: &String| Role {
             flow: index,
             end: if *host == flow.from {
@@ -155,17 +140,17 @@ impl<'a> Planner<'a> {
             has_control: true,
         };
         let client = iperf3::client(flow, &own, &peer, port, args);
-        let client = self.order(opener.0, self.through_mptcpize(flow, opener.0, client))?;
-        let server = self.through_mptcpize(flow, acceptor.0, iperf3::server(port));
-        let server = self.order(acceptor.0, server)?;
+        let client = self.order(&opener, self.through_mptcpize(flow, &opener, client))?;
+        let server = self.through_mptcpize(flow, &acceptor, iperf3::server(port));
+        let server = self.order(&acceptor, server)?;
         Ok((
-            Some((server, role(acceptor.0), port)),
-            (client, role(opener.0)),
+            Some((server, role(&acceptor), port)),
+            (client, role(&opener)),
         ))
     }
 
     fn through_mptcpize(&self, flow: &Flow, host: &str, argv: Vec<String>) -> Vec<String> {
-        if !is_multipath(self.experiment, flow, host) {
+        if !is_multipath(self.lookup.experiment, flow, host) {
             return argv;
         }
         let words = MPTCPIZE.into_iter().map(str::to_owned);
@@ -184,6 +169,7 @@ fn is_multipath(experiment: &Experiment, flow: &Flow, host: &str) -> bool {
 
 /// Everything about programs that stands in the way of an experiment on this machine.
 pub(super) fn check(experiment: &Experiment) -> Vec<Missing> {
+    let lookup = Lookup::new(experiment);
     let mut missing = Vec::new();
     for flow in &experiment.flows {
         let feature = || format!("flows.{}.app: {}", flow.id, flow.app.kind());
@@ -205,6 +191,10 @@ pub(super) fn check(experiment: &Experiment) -> Vec<Missing> {
             .iter()
             .any(|host| is_multipath(experiment, flow, host));
         let wrapper = needs_wrapper.then_some(MPTCPIZE[0]);
+        missing.extend(mixes_families(&lookup, flow).then(|| Missing {
+            feature: feature(),
+            why: "its paths are of IPv4 and of IPv6, and a program's socket is of one family: give the interfaces of the flow the same `family`, or choose some by `via`".to_owned(),
+        }));
         missing.extend(not_installed(programs.into_iter().chain(wrapper), feature));
     }
     for event in &experiment.events {

@@ -1,16 +1,16 @@
 //! From the description to threads, tasks and sockets.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 
 use netlab::flows::{
-    self, DataStream, Intervals, host_at, is_finite, other_end, start_of, stream_end,
+    self, DataStream, Intervals, PathPairs, host_at, is_finite, mixes_families, other_end,
+    start_of, stream_end,
 };
+use netlab::lookup::Lookup;
 use netlab::pacing::Pace;
-use netlab::resolved::{
-    Application, Experiment, Flow, FlowEnd, Host, Interface, Path, Stack, Transport,
-};
+use netlab::resolved::{Application, Experiment, Flow, FlowEnd, Host, Path, Stack, Transport};
 use netlab::samples::Unit;
 use netlab::time::Nanos;
 
@@ -87,8 +87,7 @@ pub(super) struct Plan {
 }
 
 struct Planner<'e, N> {
-    experiment: &'e Experiment,
-    interfaces: BTreeMap<&'e str, &'e Interface>,
+    lookup: Lookup<'e>,
     seed: u64,
     namespace: N,
     units: mpsc::Sender<Unit>,
@@ -104,12 +103,8 @@ impl Plan {
         units: mpsc::Sender<Unit>,
         answers: mpsc::Sender<ProbeAnswer>,
     ) -> Result<Self, LiveError> {
-        let interfaces = experiment.interfaces.iter();
         let mut planner = Planner {
-            experiment,
-            interfaces: interfaces
-                .map(|interface| (interface.id.as_str(), interface))
-                .collect(),
+            lookup: Lookup::new(experiment),
             seed,
             namespace,
             units,
@@ -135,10 +130,10 @@ impl Plan {
 
 impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
     fn add_flow(&mut self, index: usize, flow: &Flow) -> Result<(), LiveError> {
-        if let Some(why) = why_refused(self.experiment, flow) {
+        if let Some(why) = why_refused(self.lookup.experiment, flow) {
             return Err(LiveError::Failed(format!("flows.{}: {why}", flow.id)));
         }
-        let start = start_of(self.experiment, flow, self.seed);
+        let start = start_of(self.lookup.experiment, flow, self.seed);
         let units = self.units.clone();
         let record = FlowRecord::new(index, start, is_finite(&flow.app), units);
         let record = Arc::new(record);
@@ -159,7 +154,7 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
                     duration: *duration_ns,
                 };
                 let name = format!("probes.{}", flow.id);
-                let ends = self.datagram_ends(&flow.paths[0], port_of_flow(index)?)?;
+                let ends = self.datagram_ends(&flow.paths[0], port_of_flow(index)?);
                 let rtt_ns = flow.paths[0].rtt_ns;
                 let probe = self.probe(name);
                 let (sender, echo) =
@@ -189,7 +184,7 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         else {
             unreachable!("refused before");
         };
-        let addresses = self.datagram_ends(&flow.paths[0], port_of_flow(index)?)?;
+        let addresses = self.datagram_ends(&flow.paths[0], port_of_flow(index)?);
         let rtt_ns = flow.paths[0].rtt_ns;
         let pace = Pace::constant(rate_bps, size_bytes);
         let count = duration_ns.map(|duration| pace.within(duration));
@@ -217,7 +212,7 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         record: Arc<FlowRecord>,
     ) -> Result<(), LiveError> {
         let ends = StreamFlow {
-            unit_bytes: self.experiment.measure.unit_bytes,
+            unit_bytes: self.lookup.experiment.measure.unit_bytes,
             probe: match flow.app {
                 Application::Probe { .. } => Some(self.probe(format!("probes.{}", flow.id))),
                 _ => None,
@@ -226,15 +221,10 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
             record,
         };
         let (opener, acceptor) = (flow.opened_by, other_end(flow.opened_by));
-        let (local, remote) = self.addresses_of(&flow.paths[0])?;
-        let (source, target) = match opener {
-            FlowEnd::From => (local, remote),
-            FlowEnd::To => (remote, local),
-        };
-        let addresses = Addresses {
-            source,
-            target: SocketAddr::new(target, port_of_flow(index)?),
-        };
+        let mut addresses = addresses(&self.lookup, &flow.paths[0], opener, port_of_flow(index)?);
+        if mixes_families(&self.lookup, flow) {
+            addresses = addresses.mapped();
+        }
         if self.runs_our_stack(flow, acceptor) {
             self.add_role(index, flow, acceptor, ends.accepting(acceptor));
         } else {
@@ -253,7 +243,11 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
 
     fn host(&self, flow: &Flow, side: FlowEnd) -> Option<&Host> {
         let id = host_at(flow, side);
-        self.experiment.hosts.iter().find(|host| host.id == *id)
+        self.lookup
+            .experiment
+            .hosts
+            .iter()
+            .find(|host| host.id == *id)
     }
 
     fn runs_our_stack(&self, flow: &Flow, side: FlowEnd) -> bool {
@@ -276,6 +270,7 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         let only_acknowledges = self.runs_our_stack(flow, other_end(side))
             && stream_end(&flow.app, side) == StreamEnd::Receiver;
         StreamKind {
+            takes_both_families: mixes_families(&self.lookup, flow),
             is_mptcp: flow.transport == Transport::Mptcp && speaks_mptcp,
             congestion_control: match flow.cc.first() {
                 Some(cc) if !only_acknowledges => cc.name.clone(),
@@ -352,14 +347,14 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
         };
         let mut probed = BTreeSet::new();
         let mut by_host: BTreeMap<(&str, &str), Vec<MakeTask>> = BTreeMap::new();
-        let experiment = self.experiment;
+        let experiment = self.lookup.experiment;
         for flow in &experiment.flows {
             for path in &flow.paths {
                 if !probed.insert((&path.local, &path.remote)) {
                     continue;
                 }
                 let port = port_of_flow(experiment.flows.len() + probed.len() - 1)?;
-                let ends = self.datagram_ends(path, port)?;
+                let ends = self.datagram_ends(path, port);
                 let probe = self.probe(format!("probes.{}-{}", path.local, path.remote));
                 let (sender, echo) =
                     datagram_probe(ends, times, PROBE_BYTES, path.rtt_ns, probe, None);
@@ -407,30 +402,17 @@ impl<'a, N: Fn(&str) -> &'a Arc<NetworkNamespace>> Planner<'_, N> {
     }
 
     /// From the path's local interface to its remote one.
-    fn datagram_ends(&self, path: &Path, port: u16) -> Result<Addresses, LiveError> {
-        let (source, target) = self.addresses_of(path)?;
-        Ok(Addresses {
-            source,
-            target: SocketAddr::new(target, port),
-        })
+    fn datagram_ends(&self, path: &Path, port: u16) -> Addresses {
+        addresses(&self.lookup, path, FlowEnd::From, port)
     }
+}
 
-    /// Addresses of a path's local and remote interface: IPv4 if both have it, else IPv6.
-    fn addresses_of(&self, path: &Path) -> Result<(IpAddr, IpAddr), LiveError> {
-        let address = |id: &str, of: fn(&Interface) -> &Option<String>| {
-            let text = of(self.interfaces.get(id)?).as_deref()?;
-            let (address, _) = text.split_once('/')?;
-            address.parse::<IpAddr>().ok()
-        };
-        let pair = |of| Some((address(&path.local, of)?, address(&path.remote, of)?));
-        pair(|interface| &interface.ipv4)
-            .or_else(|| pair(|interface| &interface.ipv6))
-            .ok_or_else(|| {
-                let Path { local, remote, .. } = path;
-                LiveError::Failed(format!(
-                    "{local} and {remote} have no addresses of one family"
-                ))
-            })
+/// From one end of a path to that port of the other.
+fn addresses(lookup: &Lookup<'_>, path: &Path, from: FlowEnd, port: u16) -> Addresses {
+    let pair = PathPairs::new(lookup, std::slice::from_ref(path), from).initial();
+    Addresses {
+        source: pair.local,
+        target: SocketAddr::new(pair.remote, port),
     }
 }
 

@@ -24,6 +24,8 @@ const DATAGRAM_BUFFER_BYTES: usize = 8 << 20;
 pub(super) struct StreamKind {
     /// Whether this end speaks Multipath TCP.
     pub(super) is_mptcp: bool,
+    /// Whether they take subflows of both families: the kernel opens none of a family that the socket is not for.
+    pub(super) takes_both_families: bool,
     /// Congestion control, by the kernel's name.
     pub(super) congestion_control: String,
 }
@@ -33,6 +35,20 @@ pub(super) struct StreamKind {
 pub(super) struct Addresses {
     pub(super) source: IpAddr,
     pub(super) target: SocketAddr,
+}
+
+impl Addresses {
+    /// As a socket for both families has them: those of IPv4 mapped to IPv6 (RFC 4291, section 2.5.5.2).
+    pub(super) fn mapped(self) -> Self {
+        let mapped = |address: IpAddr| match address {
+            IpAddr::V4(address) => IpAddr::V6(address.to_ipv6_mapped()),
+            IpAddr::V6(_) => address,
+        };
+        Self {
+            source: mapped(self.source),
+            target: SocketAddr::new(mapped(self.target.ip()), self.target.port()),
+        }
+    }
 }
 
 fn family(address: IpAddr) -> AddressFamily {
@@ -66,6 +82,10 @@ pub(super) fn stream_socket(address: IpAddr, kind: &StreamKind) -> Result<OwnedF
     };
     let made = socket(address, SocketType::STREAM, protocol);
     let made = made.map_err(LiveError::while_(format!("making a socket for {name}")))?;
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&made, !kind.takes_both_families)
+            .map_err(LiveError::while_("setting IPV6_V6ONLY"))?;
+    }
     let cc = &kind.congestion_control;
     sockopt::set_tcp_congestion(&made, cc).map_err(|source| LiveError::Machine {
         what: format!("congestion control {cc:?} cannot be set: {source}"),
@@ -91,7 +111,7 @@ pub(super) fn bind_address(socket: &OwnedFd, address: IpAddr) -> io::Result<()> 
     Ok(bind(socket, &SocketAddr::new(address, 0))?)
 }
 
-/// A socket that listens at all addresses of the family of `address`, so that further subflows can come to each.
+/// A socket that listens at all addresses of the family of `address`, or of both, so that further subflows can come to each.
 ///
 /// # Errors
 /// As [`stream_socket`]; or the port is taken.
@@ -100,7 +120,6 @@ pub(super) fn listener(address: SocketAddr, kind: &StreamKind) -> Result<OwnedFd
     // Connections of an earlier run in the same host may still be closing.
     sockopt::set_socket_reuseaddr(&made, true)
         .map_err(LiveError::while_("setting SO_REUSEADDR"))?;
-    only_own_family(&made, address).map_err(LiveError::while_("setting IPV6_V6ONLY"))?;
     let port = address.port();
     bind(&made, &wildcard(address))
         .and_then(|()| listen(&made, BACKLOG))
@@ -143,21 +162,16 @@ fn datagrams(address: SocketAddr) -> io::Result<OwnedFd> {
     if sockopt::set_socket_recv_buffer_size_force(&made, DATAGRAM_BUFFER_BYTES).is_err() {
         sockopt::set_socket_recv_buffer_size(&made, DATAGRAM_BUFFER_BYTES)?;
     }
-    only_own_family(&made, address)?;
     // An address may come and go while the flow lasts.
     match address {
         SocketAddr::V4(_) => sockopt::set_ip_freebind(&made, true)?,
-        SocketAddr::V6(_) => sockopt::set_ipv6_freebind(&made, true)?,
+        SocketAddr::V6(_) => {
+            sockopt::set_ipv6_v6only(&made, true)?;
+            sockopt::set_ipv6_freebind(&made, true)?;
+        }
     }
     bind(&made, &address)?;
     Ok(made)
-}
-
-fn only_own_family(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
-    if address.is_ipv6() {
-        sockopt::set_ipv6_v6only(socket, true)?;
-    }
-    Ok(())
 }
 
 /// The connections that stand or stood, for whoever measures them.

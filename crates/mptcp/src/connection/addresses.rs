@@ -66,6 +66,17 @@ impl Announcements {
             .map(|announcement| announcement.repeat_at)
             .min()
     }
+
+    /// An echo is the announcement itself, port and all, without its HMAC (section 3.4.1).
+    fn take_echo(&mut self, echo: &SignalledAddress) {
+        self.0.retain(|announcement| {
+            let awaited = SignalledAddress {
+                truncated_hmac: None,
+                ..announcement.address
+            };
+            awaited != *echo
+        });
+    }
 }
 
 impl Connection {
@@ -83,7 +94,9 @@ impl Connection {
     pub(super) fn carry_out(&mut self, now: Nanos, commands: &[Command]) {
         for command in commands {
             match command {
-                Command::Announce { id, address } => self.announce(now, *id, *address),
+                Command::Announce { id, address, port } => {
+                    self.announce(now, *id, *address, *port);
+                }
                 Command::Remove { id, .. } => self.remove_address(*id),
                 Command::OpenSubflow {
                     local,
@@ -146,15 +159,15 @@ impl Connection {
         }
     }
 
-    fn announce(&mut self, now: Nanos, id: AddressId, address: IpAddr) {
+    fn announce(&mut self, now: Nanos, id: AddressId, address: IpAddr, port: Option<u16>) {
         let Some(keys) = self.session.keys() else {
             return;
         };
         let address = SignalledAddress {
             id,
             address,
-            port: None,
-            truncated_hmac: Some(keys.address_hmac(id, address, None)),
+            port,
+            truncated_hmac: Some(keys.address_hmac(id, address, port)),
         };
         self.say(MptcpOption::AddAddress(Box::new(address)));
         let Some(timer) = self.config.behaviour.add_address else {
@@ -254,9 +267,7 @@ impl Connection {
             truncated_hmac,
         } = *signalled;
         let Some(hmac) = truncated_hmac else {
-            self.announcements
-                .0
-                .retain(|announcement| announcement.address.id != id);
+            self.announcements.take_echo(signalled);
             return;
         };
         let expected = self

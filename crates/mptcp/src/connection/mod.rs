@@ -287,7 +287,7 @@ impl Connection {
         let local_id = match local == self.initial.local.ip() {
             // The address of the initial subflow has ID 0 (RFC 8684, section 3.2).
             true => 0,
-            false => self.path_manager.local_id(local).unwrap_or(local_id),
+            false => self.path_manager.local_id(four.local).unwrap_or(local_id),
         };
         let iss = SeqNr(rng.next_u32());
         let subflow = Subflow::accept(now, Arc::clone(&self.config.subflow), syn, iss);

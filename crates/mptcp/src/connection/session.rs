@@ -382,13 +382,14 @@ impl PathOptions<'_> {
             return;
         }
         let signal = self.signals.take_pending();
+        // With a port, an IPv6 address takes that of the timestamps, too.
         let takes_all_room = matches!(signal, Some(MptcpOption::AddAddress(_)));
         if !takes_all_room {
             options.push(self.acknowledgment(room_bytes));
         }
         if let Some(signal) = signal {
             let used: usize = options.iter().map(MptcpOption::wire_len).sum();
-            match used + signal.wire_len() <= room_bytes {
+            match takes_all_room || used + signal.wire_len() <= room_bytes {
                 true => options.push(signal),
                 false => self.signals.pending.push_front(signal),
             }

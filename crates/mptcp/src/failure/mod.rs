@@ -2,7 +2,7 @@
 //!
 //! A path can die without a word. Its subflow then repeats what it sent, waiting longer each time, while the stream waits for
 //! the bytes it holds. RFC 8684 leaves what to do about it to local policy (section 3.3.6), as long as data stays until the
-//! peer has acknowledged it at the level of the connection. Four decisions make the policy, and Linux has had two answers to
+//! peer has acknowledged it at the level of the connection. Five decisions make the policy, and Linux has had two answers to
 //! them, the presets of [`Behaviour`]:
 //!
 //! 1. *Has it failed?* At the first retransmission timeout, or when nothing was received for some intervals
@@ -11,6 +11,7 @@
 //!    DATA_ACK.
 //! 3. *How often is that looked at?* The timer of the connection: [`MetaRto`], or [`remaining_interval`].
 //! 4. *Is a lost announcement repeated?* [`waits`] says when (section 3.4.1).
+//! 5. *Is a subflow opened again that was lost?* [`Recreation`] says when; the path manager does it.
 //!
 //! A failed subflow is not closed. Nothing new goes to it, it goes on repeating what it has, and the first packet that arrives
 //! on it makes it usable again.
@@ -22,6 +23,7 @@ mod meta_timer;
 mod reinjection;
 mod stale;
 
+use crate::pm::{Recreation, Waits};
 use crate::sched::SubflowOrder;
 use crate::time::{MILLISECOND, Nanos};
 
@@ -79,6 +81,8 @@ pub struct Behaviour {
     pub reinject_whole_queue: bool,
     /// How long the path manager waits after an address event.
     pub path_manager_delay: Nanos,
+    /// When the path manager opens a subflow again that failed.
+    pub recreation: Recreation,
     /// The order in which schedulers go through subflows.
     pub subflow_order: SubflowOrder,
     /// How long an announcement waits for its echo before it is repeated; `None` if it is sent once.
@@ -91,13 +95,15 @@ pub struct Behaviour {
 impl Behaviour {
     /// The out-of-tree kernel 0.9x, which the papers of 2014 to 2019 used: a subflow is potentially failed at its first
     /// retransmission timeout, and each of its segments goes to a subflow that has not carried it. So an outage lasts about one
-    /// retransmission timeout. Its path manager works off address events after half a second; lists have the newest first.
+    /// retransmission timeout. Its path manager works off address events after half a second, and opens what timed out again only if built so
+    /// (`create_on_err` of `mptcp_fullmesh`); lists have the newest first.
     pub fn oot() -> Self {
         Self {
             failed_after: FailedAfter::FirstRto,
             reinjection: Reinjection::OnRto,
             reinject_whole_queue: false,
             path_manager_delay: 500 * MILLISECOND,
+            recreation: Recreation::Never,
             subflow_order: SubflowOrder::NewestFirst,
             // RFC 6824 knows no echo.
             add_address: None,
@@ -107,13 +113,16 @@ impl Behaviour {
 
     /// Linux as read in 6.12 and measured on 6.18: a subflow is stale after its first timer and four intervals of at least
     /// 200 ms without a packet, if another one is better off; then the whole queue of the connection is pushed again. Until
-    /// then only idle subflows repeat the first unacknowledged data, so a bulk transfer stalls for about a second.
+    /// then only idle subflows repeat the first unacknowledged data, so a bulk transfer stalls for about a second. Its own path
+    /// manager opens nothing again, whatever stands here ([`KernelEndpoints`](crate::pm::KernelEndpoints)); others are programs
+    /// and decide for themselves, ours by waits that double.
     pub fn mainline() -> Self {
         Self {
             failed_after: FailedAfter::StaleIntervals(4),
             reinjection: Reinjection::OnStale,
             reinject_whole_queue: true,
             path_manager_delay: 0,
+            recreation: Recreation::Backoff(Waits::OF_SUBFLOW),
             subflow_order: SubflowOrder::OldestFirst,
             add_address: Some(AddAddressTimer::Adaptive),
             shares_receive_threshold: false,

@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use super::Role;
 use super::address_ids::AddressIds;
-use super::retry::Backoff;
+use super::retry::{Failures, Recreation, Waits};
 use super::sorted_map::SortedMap;
 use super::subflows::Subflows;
 use super::{AddressId, AddressPair, Command, Connection, Event, FourTuple, Nanos, PathManager};
 
 /// The opener opens the missing pairs when the connection is established, when an address comes back at either end, and
-/// some time after a subflow has failed or was closed by others. Either side, when it loses an address, closes its subflows and tells the peer; the acceptor
+/// some time after a subflow has failed or was closed by others ([`Recreation`]). Either side, when it loses an address, closes its subflows and tells the peer; the acceptor
 /// announces an address that is back, again and again until there is a subflow to it.
 #[derive(Clone, Debug)]
 pub struct FullMesh {
     role: Role,
+    recreation: Recreation,
     established: bool,
     subflows: Subflows,
     ids: AddressIds,
@@ -30,49 +31,30 @@ pub struct FullMesh {
 }
 
 /// What is known of a pair beside its subflows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PairState {
     opening: bool,
+    /// Its subflow failed and is not opened again; only an address that is back changes that.
+    is_given_up: bool,
     retry_at: Option<Nanos>,
-    backoff: Backoff,
-}
-
-impl Default for PairState {
-    fn default() -> Self {
-        Self {
-            opening: false,
-            retry_at: None,
-            backoff: Backoff::of_subflow(),
-        }
-    }
+    failures: Failures,
 }
 
 /// Local addresses that are back, and of which the opener may not have heard yet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Announcements {
     addresses: BTreeSet<IpAddr>,
     /// One that is gone, and that the last subflows wait for. Closed while they cannot say so, they would leave a peer that has
     /// nothing to send in the belief that they live, and nobody here can open others.
     awaited: Option<IpAddr>,
-    backoff: Backoff,
+    failures: Failures,
     retry_at: Option<Nanos>,
-}
-
-impl Default for Announcements {
-    fn default() -> Self {
-        Self {
-            addresses: BTreeSet::new(),
-            awaited: None,
-            backoff: Backoff::of_announcement(),
-            retry_at: None,
-        }
-    }
 }
 
 impl Announcements {
     fn add(&mut self, address: IpAddr) {
         self.addresses.insert(address);
-        self.backoff.reset();
+        self.failures.forget();
     }
 
     fn remove(&mut self, address: IpAddr) {
@@ -119,10 +101,11 @@ impl PeerAddresses {
 
 impl FullMesh {
     /// For a new connection.
-    pub fn new(connection: &Connection) -> Self {
+    pub fn new(connection: &Connection, recreation: Recreation) -> Self {
         let initial = connection.initial;
         Self {
             role: connection.role,
+            recreation,
             established: false,
             subflows: Subflows::new(connection),
             ids: AddressIds::new(initial.local.ip()),
@@ -141,8 +124,8 @@ impl FullMesh {
         }
         for &pair in &*Arc::clone(&self.pairs) {
             let state = self.states.get(&pair);
-            let waits = state.is_some_and(|it| it.retry_at.is_some()) && !forced(pair);
-            if !waits && self.is_missing(pair) {
+            let rests = state.is_some_and(|it| it.is_given_up || it.retry_at.is_some());
+            if (!rests || forced(pair)) && self.is_missing(pair) {
                 self.open(pair, commands);
             }
         }
@@ -177,6 +160,7 @@ impl FullMesh {
         });
         let state = self.state(pair);
         state.opening = true;
+        state.is_given_up = false;
         state.retry_at = None;
     }
 
@@ -195,6 +179,7 @@ impl FullMesh {
         let pair = subflow.pair();
         let state = self.state(pair);
         state.opening = false;
+        state.is_given_up = false;
         state.retry_at = None;
         if *state == PairState::default() {
             self.states.remove(&pair);
@@ -216,7 +201,14 @@ impl FullMesh {
         if self.subflows.are_none() {
             self.try_all(now);
         } else if self.subflows.count(pair) == 0 {
-            self.try_again(now, pair);
+            self.recreate(now, pair);
+        }
+    }
+
+    fn recreate(&mut self, now: Nanos, pair: AddressPair) {
+        match self.recreation {
+            Recreation::Never => self.state(pair).is_given_up = true,
+            Recreation::Backoff(waits) => self.try_again(now, pair, waits),
         }
     }
 
@@ -226,17 +218,17 @@ impl FullMesh {
         self.peer.unfit.clear();
         for &pair in &*Arc::clone(&self.pairs) {
             if !self.is_opening(pair) {
-                self.try_again(now, pair);
+                self.recreate(now, pair);
             }
         }
     }
 
     /// After a while; not if an address of the pair is gone, for then its return is waited for.
-    fn try_again(&mut self, now: Nanos, pair: AddressPair) {
+    fn try_again(&mut self, now: Nanos, pair: AddressPair, waits: Waits) {
         if self.role == Role::Opener && self.is_usable(pair) {
             let state = self.state(pair);
             state.opening = false;
-            let next = state.backoff.after_failure(now);
+            let next = state.failures.next_try(now, waits);
             state.retry_at.get_or_insert(next);
         }
     }
@@ -304,10 +296,12 @@ impl FullMesh {
         }
         for &address in &announcements.addresses {
             if let Some(id) = self.ids.id_to_announce(address) {
-                commands.push(Command::Announce { id, address });
+                let port = None;
+                commands.push(Command::Announce { id, address, port });
             }
         }
-        announcements.retry_at = Some(announcements.backoff.after_failure(now));
+        let next = announcements.failures.next_try(now, Waits::OF_ANNOUNCEMENT);
+        announcements.retry_at = Some(next);
     }
 
     /// Nothing came of an announcement: it was lost, or an earlier removal was and the peer believes that it still has
@@ -356,8 +350,8 @@ impl FullMesh {
 }
 
 impl PathManager for FullMesh {
-    fn local_id(&mut self, local: IpAddr) -> Option<AddressId> {
-        self.ids.id(local)
+    fn local_id(&mut self, local: SocketAddr) -> Option<AddressId> {
+        self.ids.id(local.ip())
     }
 
     fn handle(&mut self, now: Nanos, event: &Event, commands: &mut Vec<Command>) {
@@ -392,9 +386,11 @@ impl PathManager for FullMesh {
             Event::Progress => self
                 .states
                 .values_mut()
-                .for_each(|state| state.backoff.reset()),
+                .for_each(|state| state.failures.forget()),
             Event::SubflowClosed { subflow } => self.subflow_closed(now, subflow.pair()),
-            Event::OpenFailed { pair } => self.try_again(now, pair),
+            Event::OpenFailed { pair } => {
+                self.try_again(now, pair, self.recreation.waits_after_refusal());
+            }
         }
     }
 

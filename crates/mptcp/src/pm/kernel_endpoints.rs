@@ -1,9 +1,9 @@
 //! `kernel_endpoints`: what the in-kernel path manager of mainline Linux does, as read in 6.12 to 6.18, for our own engine.
 //!
 //! On the kernel back-end the kernel does it itself. It follows no interface and no IP address: once started, an endpoint is not
-//! used again by a connection, whatever becomes of its subflow. Not modelled are endpoints that change during a connection, those
-//! with a port, the peer's wish not to be joined at its initial address (flag C of MP_CAPABLE), and an acceptor that waits with
-//! its next announcement for the echo of the last.
+//! used again by a connection, whatever becomes of its subflow. Not modelled are endpoints that change during a connection,
+//! the peer's wish not to be joined at its initial address (flag C of MP_CAPABLE), and an acceptor that waits with its next
+//! announcement for the echo of the last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -65,6 +65,11 @@ impl EndpointFlags {
         Ok(flags)
     }
 
+    /// The kernel's bits.
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
     /// Whether those of `other` are all set.
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -120,8 +125,18 @@ impl std::error::Error for InvalidFlags {}
 pub struct Endpoint {
     /// Its address.
     pub address: IpAddr,
+    /// Where joins to it are awaited, if not at the port of the initial subflow. The kernel takes one only with
+    /// [`EndpointFlags::SIGNAL`] and without [`EndpointFlags::SUBFLOW`].
+    pub port: Option<u16>,
     /// What it is for.
     pub flags: EndpointFlags,
+}
+
+impl Endpoint {
+    /// Whether this end is its. Another port of the same address is not.
+    fn is_at(&self, end: SocketAddr) -> bool {
+        self.address == end.ip() && self.port.is_none_or(|port| port == end.port())
+    }
 }
 
 /// Limits of a host for each connection.
@@ -169,7 +184,7 @@ pub struct KernelEndpoints {
     subflows: Subflows,
     /// Further subflows that are opening or there.
     further: usize,
-    opening: BTreeSet<AddressPair>,
+    opening: BTreeSet<(IpAddr, SocketAddr)>,
     /// Addresses of the peer that were connected to when it announced them, by ID.
     accepted: BTreeMap<AddressId, IpAddr>,
 }
@@ -185,11 +200,13 @@ impl KernelEndpoints {
             .iter()
             .filter(|one| one.flags.has(EndpointFlags::BACKUP));
         connection.backup.extend(backup.map(|one| one.address));
-        let initial = connection.initial.local.ip();
-        let locals = (1..).zip(endpoints).map(|(id, endpoint)| Local {
-            id: if endpoint.address == initial { 0 } else { id },
-            endpoint,
-            is_used: endpoint.address == initial,
+        let locals = (1..).zip(endpoints).map(|(id, endpoint)| {
+            let is_used = endpoint.is_at(connection.initial.local);
+            Local {
+                id: if is_used { 0 } else { id },
+                endpoint,
+                is_used,
+            }
         });
         Self {
             role: connection.role,
@@ -209,8 +226,8 @@ impl KernelEndpoints {
         for local in unused.filter(|one| one.has(EndpointFlags::SIGNAL)) {
             // One that opens a subflow as well is used up by that.
             local.is_used = !local.has(EndpointFlags::SUBFLOW);
-            let (id, address) = (local.id, local.endpoint.address);
-            commands.push(Command::Announce { id, address });
+            let (id, Endpoint { address, port, .. }) = (local.id, local.endpoint);
+            commands.push(Command::Announce { id, address, port });
         }
         self.open_next(commands);
     }
@@ -242,7 +259,7 @@ impl KernelEndpoints {
         let mut remotes = vec![self.initial.remote];
         if local.has(EndpointFlags::FULLMESH) {
             let others = self.subflows.remotes();
-            remotes.extend(others.filter(|remote| remote.ip() != self.initial.remote.ip()));
+            remotes.extend(others.filter(|remote| *remote != self.initial.remote));
         }
         remotes
     }
@@ -260,7 +277,7 @@ impl KernelEndpoints {
         };
         if self.further < self.limits.subflows && self.may_reach(pair) {
             self.further += 1;
-            self.opening.insert(pair);
+            self.opening.insert((local, remote));
             commands.push(Command::OpenSubflow {
                 local,
                 local_id,
@@ -282,26 +299,33 @@ impl KernelEndpoints {
     }
 
     /// The peer has another address: it is connected to, unless it is already or a limit is reached.
-    fn announced(&mut self, id: AddressId, remote: SocketAddr, commands: &mut Vec<Command>) {
+    fn announced(
+        &mut self,
+        id: AddressId,
+        address: IpAddr,
+        port: Option<u16>,
+        commands: &mut Vec<Command>,
+    ) {
+        let remote = SocketAddr::new(address, port.unwrap_or(self.initial.remote.port()));
         let is_full = self.accepted.len() >= self.limits.add_addr_accepted
             || self.further >= self.limits.subflows;
-        if self.role == Role::Acceptor || self.is_connected_to(remote.ip()) || is_full {
+        if self.role == Role::Acceptor || self.is_connected_to(address, port) || is_full {
             return;
         }
         let before = self.further;
-        for (local, local_id) in self.locals_for(remote.ip()) {
+        for (local, local_id) in self.locals_for(address) {
             self.open(local, local_id, remote, commands);
         }
         if id != 0 && self.further > before {
-            self.accepted.insert(id, remote.ip());
+            self.accepted.insert(id, address);
         }
     }
 
-    /// Whether there is a subflow to that address, or one is opening.
-    fn is_connected_to(&self, remote: IpAddr) -> bool {
-        let mut present = self.subflows.remotes();
-        let mut opening = self.opening.iter();
-        present.any(|end| end.ip() == remote) || opening.any(|pair| pair.remote == remote)
+    /// Whether there is a subflow to that address, at that port if one is named, or one is opening.
+    fn is_connected_to(&self, address: IpAddr, port: Option<u16>) -> bool {
+        let opening = self.opening.iter().map(|(_, remote)| *remote);
+        let mut ends = self.subflows.remotes().chain(opening);
+        ends.any(|end| end.ip() == address && port.is_none_or(|port| port == end.port()))
     }
 
     /// Where subflows to an announced address come from: all `fullmesh` endpoints, or the next `laminar` one, or, if there are
@@ -335,18 +359,18 @@ impl KernelEndpoints {
     fn route_to(&mut self, remote: IpAddr) -> (IpAddr, AddressId) {
         let routed = self.pairs.iter().find(|pair| pair.remote == remote);
         let address = routed.map_or(self.initial.local.ip(), |pair| pair.local);
-        (address, self.id_of(address))
+        // What is opened comes from a port that is no endpoint's.
+        (address, self.id_of(SocketAddr::new(address, 0)))
     }
 
     /// An address without endpoint gets the next free ID, as an implicit endpoint.
-    fn id_of(&mut self, local: IpAddr) -> AddressId {
-        if local == self.initial.local.ip() {
+    fn id_of(&mut self, local: SocketAddr) -> AddressId {
+        if local.ip() == self.initial.local.ip() {
             return 0;
         }
-        let mut locals = self.locals.iter();
-        let known = locals.find(|one| one.endpoint.address == local);
+        let known = self.locals.iter().find(|one| one.endpoint.is_at(local));
         let id = known.map(|one| one.id);
-        id.unwrap_or_else(|| self.add_implicit(local))
+        id.unwrap_or_else(|| self.add_implicit(local.ip()))
     }
 
     fn add_implicit(&mut self, address: IpAddr) -> AddressId {
@@ -355,6 +379,7 @@ impl KernelEndpoints {
             id,
             endpoint: Endpoint {
                 address,
+                port: None,
                 flags: EndpointFlags::IMPLICIT,
             },
             is_used: true,
@@ -364,7 +389,7 @@ impl KernelEndpoints {
 
     /// Beyond the limit the acceptor has none.
     fn joined(&mut self, subflow: FourTuple, commands: &mut Vec<Command>) {
-        self.opening.remove(&subflow.pair());
+        self.opening.remove(&(subflow.local.ip(), subflow.remote));
         if self.role == Role::Acceptor {
             self.further += 1;
             if self.further > self.limits.subflows {
@@ -374,8 +399,7 @@ impl KernelEndpoints {
     }
 
     /// There is room for the next endpoint; the one that failed is not tried again.
-    fn closed(&mut self, pair: AddressPair, commands: &mut Vec<Command>) {
-        self.opening.remove(&pair);
+    fn closed(&mut self, commands: &mut Vec<Command>) {
         self.further = self.further.saturating_sub(1);
         self.open_next(commands);
     }
@@ -390,14 +414,18 @@ fn endpoints_of(connection: &Connection) -> Vec<Endpoint> {
     for address in connection.pairs.iter().map(|pair| pair.local) {
         let is_known = endpoints.iter().any(|one| one.address == address);
         if address != connection.initial.local.ip() && !is_known {
-            endpoints.push(Endpoint { address, flags });
+            endpoints.push(Endpoint {
+                address,
+                port: None,
+                flags,
+            });
         }
     }
     endpoints
 }
 
 impl PathManager for KernelEndpoints {
-    fn local_id(&mut self, local: IpAddr) -> Option<AddressId> {
+    fn local_id(&mut self, local: SocketAddr) -> Option<AddressId> {
         Some(self.id_of(local))
     }
 
@@ -406,17 +434,23 @@ impl PathManager for KernelEndpoints {
         match *event {
             Event::Established => self.established(commands),
             Event::Announced { id, address, port } => {
-                let port = port.unwrap_or(self.initial.remote.port());
-                self.announced(id, SocketAddr::new(address, port), commands);
+                self.announced(id, address, port, commands);
             }
             Event::Removed { id } => {
                 self.accepted.remove(&id);
             }
             Event::SubflowEstablished { subflow, .. } => self.joined(subflow, commands),
             Event::SubflowClosed { subflow } if subflow != self.initial => {
-                self.closed(subflow.pair(), commands);
+                self.opening.remove(&(subflow.local.ip(), subflow.remote));
+                self.closed(commands);
             }
-            Event::OpenFailed { pair } => self.closed(pair, commands),
+            Event::OpenFailed { pair } => {
+                let is_other = |(local, remote): &(IpAddr, SocketAddr)| {
+                    (*local, remote.ip()) != (pair.local, pair.remote)
+                };
+                self.opening.retain(is_other);
+                self.closed(commands);
+            }
             Event::SubflowClosed { .. }
             | Event::Unfit { .. }
             | Event::Progress
@@ -439,6 +473,7 @@ mod tests {
     fn endpoint(link: u8, flags: EndpointFlags) -> Endpoint {
         Endpoint {
             address: local(link),
+            port: None,
             flags,
         }
     }
@@ -517,6 +552,7 @@ mod tests {
         let announce = |id, link| Command::Announce {
             id,
             address: local(link),
+            port: None,
         };
         assert_eq!(commands, [announce(1, 2), announce(2, 3)]);
     }
@@ -536,6 +572,52 @@ mod tests {
         assert_eq!(side.tell(announced(3)), [], "its subflow is opening");
         side.tell(established(3));
         assert_eq!(side.tell(announced(3)), [], "it has a subflow");
+    }
+
+    #[test]
+    fn an_endpoint_with_a_port_is_announced_with_it_at_the_initial_address_too() {
+        let at_port = |link, port| Endpoint {
+            port: Some(port),
+            ..endpoint(link, EndpointFlags::SIGNAL)
+        };
+        let initial = tuple(1, 40_000).local.port();
+        let endpoints = [at_port(1, initial), at_port(1, 7000), at_port(2, 7001)];
+        let parameters = Parameters {
+            endpoints: Some(endpoints.to_vec()),
+            ..Parameters::default()
+        };
+        let mut policy = KernelEndpoints::new(&meshed(Role::Acceptor, 2), &parameters);
+        let mut commands = Vec::new();
+        policy.handle(0, &Event::Established, &mut commands);
+        let announce = |id, link, port| Command::Announce {
+            id,
+            address: local(link),
+            port: Some(port),
+        };
+        assert_eq!(commands, [announce(2, 1, 7000), announce(3, 2, 7001)]);
+        let mut id = |link, port| policy.local_id(SocketAddr::new(local(link), port));
+        assert_eq!(id(1, 7000), Some(0));
+        assert_eq!(id(2, 7001), Some(3));
+        assert_eq!(id(2, 5001), Some(4), "an implicit one");
+    }
+
+    #[test]
+    fn a_known_address_that_is_announced_with_another_port_is_joined_there_once() {
+        let mut side = side(Role::Opener, &[], 8);
+        side.tell(Event::Established);
+        let SocketAddr::V4(mut remote) = remote_of(1) else {
+            panic!("these are IPv4 addresses");
+        };
+        let announced = |port| Event::Announced {
+            id: 1,
+            address: remote_of(1).ip(),
+            port: Some(port),
+        };
+        assert_eq!(side.tell(announced(remote.port())), []);
+        remote.set_port(7000);
+        let expected = [(local(1), 0, remote.into())];
+        assert_eq!(opened(&side.tell(announced(7000))), expected);
+        assert_eq!(side.tell(announced(7000)), [], "its subflow is opening");
     }
 
     #[test]

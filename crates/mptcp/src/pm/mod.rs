@@ -44,6 +44,7 @@ pub use full_mesh::FullMesh;
 pub use kernel_endpoints::{Endpoint, EndpointFlags, InvalidFlags, KernelEndpoints, Limits};
 pub use n_diff_ports::NDiffPorts;
 pub use passive::Passive;
+pub use retry::{Recreation, Waits};
 
 /// Which side of a connection this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,6 +177,8 @@ pub enum Command {
         id: AddressId,
         /// The address.
         address: IpAddr,
+        /// The port that the peer is to join at; without, that of the initial subflow.
+        port: Option<u16>,
     },
     /// Tell the peer that a local address is gone (REMOVE_ADDR); subflows stay.
     Remove {
@@ -216,9 +219,9 @@ pub trait PathManager: Debug + Send {
     /// Takes an event and appends what is to be done to `commands`.
     fn handle(&mut self, now: Nanos, event: &Event, commands: &mut Vec<Command>);
 
-    /// The ID of a local address that the peer joins, the one it has in commands; none from a policy that numbers no addresses.
-    /// Then the stack gives one.
-    fn local_id(&mut self, _local: IpAddr) -> Option<AddressId> {
+    /// The ID of a local address that the peer joins at that port, the one it has in commands; none from a policy that numbers no
+    /// addresses. Then the stack gives one.
+    fn local_id(&mut self, _local: SocketAddr) -> Option<AddressId> {
         None
     }
 
@@ -234,6 +237,8 @@ pub trait PathManager: Debug + Send {
 /// Parameters that a description can give.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parameters {
+    /// `full_mesh` and `n_diff_ports`: what becomes of subflows that failed; the others open nothing again.
+    pub recreation: Recreation,
     /// `n_diff_ports`: subflows in all, the initial one included.
     pub subflows: Option<u32>,
     /// `binder`: the routers that each further subflow passes.
@@ -252,11 +257,11 @@ pub const PATH_MANAGERS: &[(&str, Constructor)] = &[
     ("passive", |connection, _| {
         Box::new(Passive::new(connection))
     }),
-    ("full_mesh", |connection, _| {
-        Box::new(FullMesh::new(connection))
+    ("full_mesh", |connection, parameters| {
+        Box::new(FullMesh::new(connection, parameters.recreation))
     }),
     ("n_diff_ports", |connection, parameters| {
-        Box::new(NDiffPorts::new(connection, parameters.subflows))
+        Box::new(NDiffPorts::new(connection, parameters))
     }),
     ("binder", |connection, parameters| {
         Box::new(Binder::new(connection, parameters))

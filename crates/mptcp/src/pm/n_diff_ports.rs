@@ -1,8 +1,8 @@
 //! `n_diff_ports`: several subflows between the two initial addresses, from different ports.
 
-use super::retry::Backoff;
+use super::retry::{Failures, Recreation, Waits};
 use super::subflows::Subflows;
-use super::{Command, Connection, Event, FourTuple, Nanos, PathManager, Role};
+use super::{Command, Connection, Event, FourTuple, Nanos, Parameters, PathManager, Role};
 
 /// Subflows in all, if the description does not say.
 const DEFAULT_SUBFLOWS: u32 = 2;
@@ -14,25 +14,27 @@ pub struct NDiffPorts {
     role: Role,
     initial: FourTuple,
     wanted: usize,
+    recreation: Recreation,
     subflows: Subflows,
     opening: usize,
     /// A further subflow was refused for good.
     is_unfit: bool,
-    backoff: Backoff,
+    failures: Failures,
     retry_at: Option<Nanos>,
 }
 
 impl NDiffPorts {
-    /// For a new connection; `subflows` in all, the initial one included, 2 if not given.
-    pub fn new(connection: &Connection, subflows: Option<u32>) -> Self {
+    /// For a new connection; [`Parameters::subflows`] in all, the initial one included, 2 if not given.
+    pub fn new(connection: &Connection, parameters: &Parameters) -> Self {
         Self {
             role: connection.role,
             initial: connection.initial,
-            wanted: subflows.unwrap_or(DEFAULT_SUBFLOWS) as usize,
+            wanted: parameters.subflows.unwrap_or(DEFAULT_SUBFLOWS) as usize,
+            recreation: parameters.recreation,
             subflows: Subflows::new(connection),
             opening: 0,
             is_unfit: false,
-            backoff: Backoff::of_subflow(),
+            failures: Failures::default(),
             retry_at: None,
         }
     }
@@ -58,10 +60,22 @@ impl NDiffPorts {
         if !was_there {
             self.opening = self.opening.saturating_sub(1);
         }
-        // Those that fail together are tried again together.
+        match self.recreation {
+            Recreation::Never => self.wanted = self.wanted.saturating_sub(1),
+            Recreation::Backoff(waits) => self.try_again(now, waits),
+        }
+    }
+
+    fn open_failed(&mut self, now: Nanos) {
+        self.opening = self.opening.saturating_sub(1);
+        self.try_again(now, self.recreation.waits_after_refusal());
+    }
+
+    /// Those that fail together are tried again together.
+    fn try_again(&mut self, now: Nanos, waits: Waits) {
         let may_retry = !self.is_unfit || self.subflows.are_none();
         if self.role == Role::Opener && self.retry_at.is_none() && may_retry {
-            self.retry_at = Some(self.backoff.after_failure(now));
+            self.retry_at = Some(self.failures.next_try(now, waits));
         }
     }
 }
@@ -76,13 +90,13 @@ impl PathManager for NDiffPorts {
             Event::SubflowEstablished { .. } if self.subflows.count(pair) > before => {
                 self.opening = self.opening.saturating_sub(1);
             }
-            Event::Progress => self.backoff.reset(),
+            Event::Progress => self.failures.forget(),
             Event::Unfit { pair: refused } => self.is_unfit |= *refused == pair,
             Event::SubflowClosed { subflow } if subflow.pair() == pair => {
                 let was_there = self.subflows.count(pair) < before;
                 self.closed(now, was_there);
             }
-            Event::OpenFailed { pair: failed } if *failed == pair => self.closed(now, false),
+            Event::OpenFailed { pair: failed } if *failed == pair => self.open_failed(now),
             _ => {}
         }
     }
@@ -101,13 +115,26 @@ impl PathManager for NDiffPorts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Side, connection, opened};
+    use super::super::tests::{Side, connection, opened, tuple};
     use super::*;
+
+    fn policy(connection: &Connection, subflows: Option<u32>, recreation: Recreation) -> Side {
+        let parameters = Parameters {
+            subflows,
+            recreation,
+            ..Parameters::default()
+        };
+        Side::new(Box::new(NDiffPorts::new(connection, &parameters)))
+    }
+
+    fn side(connection: &Connection, subflows: Option<u32>) -> Side {
+        policy(connection, subflows, Recreation::default())
+    }
 
     #[test]
     fn the_opener_fills_up_to_the_number_on_the_initial_pair() {
         let connection = connection(Role::Opener, 3);
-        let mut side = Side::new(Box::new(NDiffPorts::new(&connection, Some(5))));
+        let mut side = side(&connection, Some(5));
         let commands = side.tell(Event::Established);
         assert_eq!(opened(&commands).len(), 4);
         assert!(opened(&commands).iter().all(|(local, id, remote)| {
@@ -118,14 +145,14 @@ mod tests {
     #[test]
     fn without_a_number_there_are_two() {
         let connection = connection(Role::Opener, 1);
-        let mut side = Side::new(Box::new(NDiffPorts::new(&connection, None)));
+        let mut side = side(&connection, None);
         assert_eq!(opened(&side.tell(Event::Established)).len(), 1);
     }
 
     #[test]
     fn the_acceptor_opens_nothing() {
         let connection = connection(Role::Acceptor, 1);
-        let mut side = Side::new(Box::new(NDiffPorts::new(&connection, Some(5))));
+        let mut side = side(&connection, Some(5));
         assert_eq!(side.tell(Event::Established), []);
     }
 
@@ -133,7 +160,7 @@ mod tests {
     fn those_that_fail_are_tried_again_together_and_later_each_time() {
         let connection = connection(Role::Opener, 1);
         let pair = connection.initial.pair();
-        let mut side = Side::new(Box::new(NDiffPorts::new(&connection, Some(3))));
+        let mut side = side(&connection, Some(3));
         side.tell(Event::Established);
         for expected_ns in [100_000_000, 200_000_000] {
             side.tell(Event::OpenFailed { pair });
@@ -144,10 +171,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_opened_again_is_no_longer_wanted() {
+        let connection = connection(Role::Opener, 1);
+        let pair = connection.initial.pair();
+        let mut side = policy(&connection, Some(3), Recreation::Never);
+        assert_eq!(opened(&side.tell(Event::Established)).len(), 2);
+        side.tell(Event::SubflowClosed {
+            subflow: tuple(1, 40_001),
+        });
+        assert_eq!(side.wait(), None);
+        side.tell(Event::OpenFailed { pair });
+        assert_eq!(opened(&side.expire()).len(), 1, "that one was never tried");
+    }
+
+    #[test]
     fn addresses_that_come_and_go_change_nothing() {
         let connection = connection(Role::Opener, 2);
         let local = connection.initial.local.ip();
-        let mut side = Side::new(Box::new(NDiffPorts::new(&connection, Some(3))));
+        let mut side = side(&connection, Some(3));
         side.tell(Event::Established);
         assert_eq!(side.tell(Event::AddressDown(local)), []);
         assert_eq!(side.tell(Event::AddressUp(local)), []);

@@ -1,6 +1,6 @@
 //! The subflows a connection has, and which local addresses are backup ones.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use super::sorted_map::SortedMap;
@@ -100,13 +100,10 @@ impl Subflows {
             .map(|(subflow, _)| *subflow)
     }
 
-    /// The remote ends, each address once.
+    /// The remote ends, each once.
     pub(super) fn remotes(&self) -> impl Iterator<Item = SocketAddr> {
-        let present = self
-            .present
-            .keys()
-            .map(|subflow| (subflow.remote.ip(), subflow.remote));
-        BTreeMap::from_iter(present).into_values()
+        let present = self.present.keys().map(|subflow| subflow.remote);
+        BTreeSet::from_iter(present).into_iter()
     }
 
     /// The number of subflows between two addresses.

@@ -24,6 +24,7 @@ enum Deed {
     Announce {
         id: AddressId,
         address: IpAddr,
+        port: Option<u16>,
     },
     SetBackup(AddressPair, bool),
 }
@@ -65,7 +66,7 @@ impl Paths {
                 backup,
                 via: Vec::new(),
             },
-            Deed::Announce { id, address } => Command::Announce { id, address },
+            Deed::Announce { id, address, port } => Command::Announce { id, address, port },
             Deed::SetBackup(pair, backup) => Command::SetBackup {
                 subflow: self.subflow(pair),
                 backup,
@@ -91,6 +92,7 @@ fn deed(recording: &Recording, recorded: &Recorded, option: &MptcpOption) -> Opt
             Some(Deed::Announce {
                 id: announced.id,
                 address: announced.address,
+                port: announced.port,
             })
         }
         MptcpOption::Priority { backup } => {

@@ -2,13 +2,14 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use mptcp::pm::{Endpoint, EndpointFlags, Parameters};
 use mptcp::time::MILLISECOND;
 use mptcp::wire::{AddressId, Flags, Join, MptcpOption, Packet};
 
 use crate::world::middleboxes::{lose, rewrite};
-use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
+use crate::world::{Addressing, CLIENT, Pair, PathModel, SERVER, Stack, ipv4, ipv6, seconds};
 
 /// The server's second address is removed, so that it is announced when it comes back.
 fn pair() -> Pair {
@@ -63,6 +64,45 @@ fn an_announced_address_is_echoed_and_joined() {
     assert!(has_two_subflows(&pair));
     assert_eq!(pair.sent_packets(SERVER, is_announcement), 1);
     assert_eq!(pair.sent_packets(CLIENT, is_echo), 1);
+}
+
+/// A stack that announces this address with a port.
+fn announces_a_port(address: IpAddr) -> Stack {
+    let endpoint = Endpoint {
+        address,
+        port: Some(7000),
+        flags: EndpointFlags::SIGNAL,
+    };
+    Stack {
+        path_manager: "kernel_endpoints",
+        of_path_manager: Parameters {
+            endpoints: Some(vec![endpoint]),
+            ..Parameters::default()
+        },
+        ..Stack::default()
+    }
+}
+
+#[test]
+fn an_address_announced_with_a_port_is_joined_there_and_nowhere_else() {
+    // The first path's address is known already; that of IPv6 leaves no room for timestamps.
+    let cases: [(Addressing, usize); 3] = [(ipv4, 0), (ipv4, 1), (ipv6, 1)];
+    for (addressing, path) in cases {
+        let address = addressing(path, SERVER);
+        let stack = announces_a_port(address);
+        let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
+        let mut pair = Pair::addressed(1, paths, [&stack, &stack], addressing);
+        pair.network
+            .middleboxes
+            .push(lose(1, |_, packet| is_announcement(packet)));
+        pair.transfer(1_000_000, 1_000_000);
+        pair.run_for(seconds(2));
+        assert_eq!(pair.sent_packets(SERVER, is_announcement), 2);
+        assert_eq!(pair.sent_packets(CLIENT, is_echo), 1);
+        let subflows = pair.sides[SERVER].subflows();
+        let local: Vec<_> = subflows.iter().map(|subflow| subflow.four.local).collect();
+        assert_eq!(local[1..], [SocketAddr::new(address, 7000)]);
+    }
 }
 
 #[test]

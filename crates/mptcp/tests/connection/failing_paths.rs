@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use mptcp::connection::{Connection, Event};
 use mptcp::failure::Behaviour;
+use mptcp::pm::{Recreation, Waits};
 use mptcp::subflow::CloseReason;
 use mptcp::time::{MILLISECOND, Nanos};
-use mptcp::wire::{MptcpOption, Packet, ResetReason};
+use mptcp::wire::{Flags, MptcpOption, MptcpOptions, Packet, ResetReason};
 
+use crate::world::middleboxes::rewrite;
 use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
 
 /// With up to 40 ms of queue.
@@ -48,6 +50,59 @@ fn longest_stall(pair: &mut Pair, reader: usize, duration: Nanos) -> Nanos {
         longest = longest.max(pair.now - since);
     }
     longest
+}
+
+/// A transfer over two paths, the second of which is reset after a second.
+fn reset_after_a_second(recreation: Recreation) -> Pair {
+    let behaviour = Behaviour {
+        recreation,
+        ..Behaviour::mainline()
+    };
+    let mut pair = Pair::new(1, paths(), &stack(behaviour));
+    let mut is_done = false;
+    pair.network
+        .middleboxes
+        .push(rewrite(move |place, packet: &mut Packet| {
+            let is_here = (place.path, place.from) == (1, SERVER) && place.now > seconds(1);
+            if is_here && !std::mem::replace(&mut is_done, true) {
+                packet.segment.flags = Flags::RST | Flags::ACK;
+                packet.segment.options.mptcp = MptcpOptions::new();
+            }
+        }));
+    pair.transfer(8_000_000, 0);
+    pair.run_for(seconds(1) + 100 * MILLISECOND);
+    pair
+}
+
+fn client_subflows(pair: &Pair) -> usize {
+    pair.sides[CLIENT].subflows().len()
+}
+
+#[test]
+fn a_subflow_that_was_reset_is_opened_again_when_the_behaviour_says() {
+    let waits = Waits {
+        first: seconds(1),
+        longest: seconds(1),
+    };
+    for recreation in [Recreation::Never, Recreation::Backoff(waits)] {
+        let mut pair = reset_after_a_second(recreation);
+        assert_eq!(client_subflows(&pair), 1);
+        pair.run_for(800 * MILLISECOND);
+        assert_eq!(client_subflows(&pair), 1);
+        pair.run_for(seconds(1));
+        let is_recreated = recreation != Recreation::Never;
+        assert_eq!(client_subflows(&pair), 1 + usize::from(is_recreated));
+    }
+}
+
+#[test]
+fn an_address_that_is_back_has_its_subflow_again_whatever_the_behaviour_says() {
+    let mut pair = reset_after_a_second(Recreation::Never);
+    pair.set_interface(1, CLIENT, false);
+    pair.run_for(100 * MILLISECOND);
+    pair.set_interface(1, CLIENT, true);
+    pair.run_for(200 * MILLISECOND);
+    assert_eq!(client_subflows(&pair), 2);
 }
 
 /// The stall of a bulk transfer when one of two paths is cut, and what both paths carried after it was repaired.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mptcp::connection::{Buffer, Config, Event, Fallback, Mode, Start};
 use mptcp::failure::{Behaviour, Reinjection};
+use mptcp::pm::Recreation;
 use mptcp::subflow::CloseReason;
 use mptcp::time::MILLISECOND;
 use mptcp::{cc, sched};
@@ -106,6 +107,8 @@ fn stack() -> impl Strategy<Value = Stack> {
                 receive_buffer: receive,
                 behaviour: Behaviour {
                     reinjection: REINJECTIONS[reinjection],
+                    // Without, a stream ends with the last subflow.
+                    recreation: Recreation::default(),
                     ..preset
                 },
                 ..Config::default()

@@ -1,10 +1,13 @@
 //! Joins that the matrix does not have.
 
+use std::net::SocketAddr;
+
 use mptcp::connection::Event;
+use mptcp::pm::{Endpoint, EndpointFlags};
 
 use crate::interference::lose_numbered;
 use crate::judge::{Judge, Opener, Trial};
-use crate::path::End;
+use crate::path::{End, Family};
 use crate::peer::Manner;
 
 /// Two paths, and a peer that is quiet until our stream has ended.
@@ -75,13 +78,53 @@ fn losses_when_the_kernel_joins() {
     survives_each_loss(kernel_joins_from_its_second_address, End::Engine);
 }
 
+/// The port of the second path's address, where it is announced.
+const ANNOUNCED_PORT: u16 = 7000;
+
+/// IPv6 with a port leaves no room for timestamps.
+#[test]
+#[ignore = "needs root"]
+fn the_kernel_joins_at_a_port_that_we_announce() {
+    for family in [Family::V4, Family::V6] {
+        let mut trial = two_paths(Opener::Kernel, "kernel_endpoints");
+        trial.family = family;
+        let address = trial.address(2, End::Engine);
+        trial.stack.of_path_manager.endpoints = Some(vec![Endpoint {
+            address,
+            port: Some(ANNOUNCED_PORT),
+            flags: EndpointFlags::SIGNAL,
+        }]);
+        let judge = joins(Judge::new(trial), 1);
+        assert_eq!(judge.counter("PortAdd"), 1);
+        let joined = judge.events.iter().find_map(|event| match event {
+            Event::SubflowEstablished { four, .. } => Some(four.local),
+            _ => None,
+        });
+        let announced = SocketAddr::new(address, ANNOUNCED_PORT);
+        assert_eq!(joined, Some(announced), "{family:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn we_join_at_a_port_that_the_kernel_announces() {
+    let mut trial = two_paths(Opener::Engine, "kernel_endpoints");
+    trial.stack.of_path_manager.endpoints = Some(Vec::new());
+    let address = trial.address(2, End::Kernel);
+    trial.kernel_endpoints = vec![format!(
+        "{address} dev path2 id 5 signal port {ANNOUNCED_PORT}"
+    )];
+    let judge = joins(Judge::new(trial), 1);
+    assert_eq!(judge.counter("MPJoinPortAckRx"), 1);
+}
+
 /// In the kernel a program decides, so that its own limit of eight does not hold.
 #[test]
 #[ignore = "needs root"]
 fn sixteen_subflows() {
     let mut trial = two_paths(Opener::Engine, "n_diff_ports");
     trial.paths = 1;
-    trial.stack.subflows = Some(16);
+    trial.stack.of_path_manager.subflows = Some(16);
     trial.kernel_asks_a_program = true;
     let judge = joins(Judge::new(trial), 15);
     assert_eq!(judge.counter("MPJoinAckRx"), 15);

@@ -343,7 +343,10 @@ impl Host {
         let words = words(command);
         match words.as_slice() {
             ["sysctl", "-w", assignment] => self.set_parameter(assignment),
-            ["ip", "mptcp", "endpoint", "add", name, flag] => self.add_endpoint(name, flag),
+            ["ip", "mptcp", "endpoint", "add", name, flag] => self.add_endpoint(name, None, flag),
+            ["ip", "mptcp", "endpoint", "add", name, "port", port, flag] => {
+                self.add_endpoint(name, Some(number(port)?), flag)
+            }
             ["ip", "addr", "del", name] => {
                 let local = address(name)?;
                 self.endpoint().handle_address_change(now, local, false);
@@ -373,7 +376,7 @@ impl Host {
         Ok(())
     }
 
-    fn add_endpoint(&mut self, name: &str, flag: &str) -> Result<(), String> {
+    fn add_endpoint(&mut self, name: &str, port: Option<u16>, flag: &str) -> Result<(), String> {
         let flags = match flag {
             "signal" => EndpointFlags::SIGNAL,
             "subflow" => EndpointFlags::SUBFLOW,
@@ -386,6 +389,7 @@ impl Host {
             .get_or_insert_default();
         endpoints.push(pm::Endpoint {
             address: address(name)?,
+            port,
             flags,
         });
         Ok(())

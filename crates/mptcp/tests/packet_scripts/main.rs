@@ -45,6 +45,7 @@ scripts! {
     add_addr_active
     add_addr_ours
     add_addr_port
+    add_addr_port_ours
     add_addr_without_echo
     add_addr_wrong_hmac
     break_before_make

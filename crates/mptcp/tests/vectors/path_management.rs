@@ -146,6 +146,7 @@ impl NamedEndpoint {
         let flags = EndpointFlags::from_bits(bits.sum());
         Ok(Endpoint {
             address: address(&self.addr)?,
+            port: None,
             flags: flags.map_err(|error| error.to_string())?,
         })
     }

@@ -13,8 +13,7 @@ pub struct Stack {
     pub congestion_control: &'static str,
     pub scheduler: &'static str,
     pub path_manager: &'static str,
-    /// How many subflows `n_diff_ports` opens.
-    pub subflows: Option<u32>,
+    pub of_path_manager: pm::Parameters,
 }
 
 impl Default for Stack {
@@ -24,7 +23,7 @@ impl Default for Stack {
             congestion_control: "reno",
             scheduler: "min_rtt",
             path_manager: "full_mesh",
-            subflows: None,
+            of_path_manager: pm::Parameters::default(),
         }
     }
 }
@@ -46,8 +45,8 @@ impl Stack {
     pub fn profile(&self) -> Profile {
         let names = (self.congestion_control, self.scheduler, self.path_manager);
         let of_path_manager = pm::Parameters {
-            subflows: self.subflows,
-            ..pm::Parameters::default()
+            recreation: self.config.behaviour.recreation,
+            ..self.of_path_manager.clone()
         };
         Profile {
             config: self.config.clone().into(),

@@ -9,7 +9,7 @@ use std::fmt;
 
 pub use control::{CONTROL, control};
 pub use path_manager::{PATH_MANAGER, path_manager};
-pub(crate) use path_manager::{names_in, router_address};
+pub(crate) use path_manager::{names_in, ports_in, recreation, router_address};
 pub use scheduler::{SCHEDULER, scheduler};
 pub use value::Values;
 

@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use mptcp::pm::{Endpoint, EndpointFlags, Gateways, Parameters};
+use mptcp::pm::{Endpoint, EndpointFlags, Gateways, Parameters, Recreation, Waits};
 use serde_json::Value;
 
 use super::value::{integer, list, word};
 use super::{Parameter, Values, apply};
-use crate::flows::addresses_at;
-use crate::resolved::{Algorithm, Experiment};
+use crate::flows::{PathPairs, addresses_at};
+use crate::resolved::{self, Algorithm, Behaviour, Experiment, Host};
 
 /// The most that the kernel takes.
 const MOST_FURTHER_SUBFLOWS: u32 = 8;
@@ -68,9 +68,19 @@ pub const PATH_MANAGER: &[Parameter<Parameters>] = &[
     },
 ];
 
-/// What a path manager is given at one of the flow's hosts.
-pub fn path_manager(algorithm: &Algorithm, experiment: &Experiment, host: &str) -> Parameters {
-    let mut parameters = Parameters::default();
+/// What a path manager is given at one of the flow's hosts, whose connections use these pairs.
+pub fn path_manager(
+    algorithm: &Algorithm,
+    experiment: &Experiment,
+    host: &str,
+    pairs: &PathPairs,
+) -> Parameters {
+    let mut hosts = experiment.hosts.iter();
+    let described = hosts.find(|one| one.id == host).map(Host::behaviour);
+    let mut parameters = Parameters {
+        recreation: described.map_or_else(Recreation::default, recreation),
+        ..Parameters::default()
+    };
     let given = &algorithm.parameters;
     apply(PATH_MANAGER, &algorithm.name, given, &mut parameters);
     if !algorithm.is_users() {
@@ -78,25 +88,49 @@ pub fn path_manager(algorithm: &Algorithm, experiment: &Experiment, host: &str) 
             .get("gateways")
             .map_or_else(Gateways::default, |lists| gateways(lists, experiment));
         let endpoints = given.get("endpoints");
-        parameters.endpoints = endpoints.map(|all| endpoints_at(all, experiment, host));
+        parameters.endpoints = endpoints.map(|all| endpoints_at(all, experiment, host, pairs));
     }
     parameters
 }
 
+/// When a host opens a subflow again that failed.
+pub(crate) fn recreation(behaviour: &Behaviour) -> Recreation {
+    match behaviour.recreation {
+        resolved::Recreation::Never => Recreation::Never,
+        resolved::Recreation::Backoff => Recreation::Backoff(Waits {
+            first: behaviour.recreation_first_ns,
+            longest: behaviour.recreation_longest_ns,
+        }),
+    }
+}
+
 /// Every name of an interface, and every one of a router, in what a path manager is given.
 pub(crate) fn names_in(algorithm: &Algorithm) -> (Vec<&str>, Vec<&str>) {
-    if algorithm.is_users() {
-        return (Vec::new(), Vec::new());
-    }
-    let all = |name: &str| {
-        algorithm
-            .parameters
-            .get(name)
-            .map_or(&[][..], |all| list(all))
-    };
-    let interfaces = all("endpoints").iter().map(|one| word(&one["interface"]));
-    let routers = all("gateways").iter().flat_map(list).map(word);
-    (interfaces.collect(), routers.collect())
+    let endpoints = listed(algorithm, "endpoints").iter();
+    let interfaces = endpoints.map(|one| word(&one["interface"]));
+    let gateways = listed(algorithm, "gateways").iter();
+    (
+        interfaces.collect(),
+        gateways.flat_map(list).map(word).collect(),
+    )
+}
+
+/// The ports of its endpoints.
+pub(crate) fn ports_in(algorithm: &Algorithm) -> impl Iterator<Item = u16> {
+    let endpoints = listed(algorithm, "endpoints").iter();
+    endpoints.filter_map(port_of)
+}
+
+/// A list that one of our path managers is given; a user's own has none that we know.
+fn listed<'a>(algorithm: &'a Algorithm, name: &str) -> &'a [Value] {
+    let given = algorithm.parameters.get(name);
+    given
+        .filter(|_| !algorithm.is_users())
+        .map_or(&[], |all| list(all))
+}
+
+fn port_of(endpoint: &Value) -> Option<u16> {
+    endpoint.get("port").map(|port| integer(port) as u16)
 }
 
 fn gateways(lists: &Value, experiment: &Experiment) -> Gateways {
@@ -131,18 +165,30 @@ pub(crate) fn router_address(experiment: &Experiment, router: &str) -> Option<Ip
     })
 }
 
-/// Those of one host, with both addresses of each interface.
-fn endpoints_at(all: &Value, experiment: &Experiment, host: &str) -> Vec<Endpoint> {
+/// Those of one host, with the address of each interface that the flow uses, or else its first.
+fn endpoints_at(
+    all: &Value,
+    experiment: &Experiment,
+    host: &str,
+    pairs: &PathPairs,
+) -> Vec<Endpoint> {
+    let used = pairs.of_connection(pairs.initial().local);
+    let is_used = |address: &IpAddr| used.iter().any(|pair| pair.local == *address);
     let here = list(all).iter().filter_map(|one| {
         let mut interfaces = experiment.interfaces.iter();
         let interface = interfaces.find(|interface| interface.id == word(&one["interface"]))?;
-        let flags = flags_of(&one["flags"]);
-        (interface.node == host).then(|| {
-            let addresses = addresses_at(interface).into_iter();
-            addresses.map(move |address| Endpoint { address, flags })
+        let addresses = addresses_at(interface);
+        let address = *addresses
+            .iter()
+            .find(|one| is_used(one))
+            .or(addresses.first())?;
+        (interface.node == host).then(|| Endpoint {
+            address,
+            port: port_of(one),
+            flags: flags_of(&one["flags"]),
         })
     });
-    here.flatten().collect()
+    here.collect()
 }
 
 fn flags_of(names: &Value) -> EndpointFlags {

@@ -10,6 +10,9 @@ use serde_json::Value;
 pub(super) const ENDPOINT_FLAGS: &[&str] = &["signal", "subflow", "backup", "fullmesh", "laminar"];
 /// Two that exclude each other on Linux.
 const EXCLUSIVE_FLAGS: [&str; 2] = ["signal", "fullmesh"];
+/// The one with which Linux takes a port, and the one with which it does not.
+const FLAG_WITH_PORT: &str = "signal";
+const FLAG_WITHOUT_PORT: &str = "subflow";
 
 /// The values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,21 +93,34 @@ fn are_gateways(value: &Value) -> bool {
 }
 
 fn is_endpoint(value: &Value) -> bool {
-    let Some(fields) = value.as_object().filter(|fields| fields.len() == 2) else {
+    let Some(fields) = value.as_object() else {
         return false;
     };
-    let flags = fields.get("flags").and_then(Value::as_array);
+    let known = ["interface", "flags", "port"];
+    let are_known = fields.keys().all(|field| known.contains(&field.as_str()));
     let is_named = fields.get("interface").is_some_and(Value::is_string);
-    is_named && flags.is_some_and(|flags| are_flags(flags))
+    let flags = fields.get("flags").and_then(Value::as_array);
+    let port = fields.get("port");
+    are_known && is_named && flags.is_some_and(|flags| are_flags(flags) && may_have(flags, port))
+}
+
+/// Whether an endpoint with these flags may have that port, if it has one.
+fn may_have(flags: &[Value], port: Option<&Value>) -> bool {
+    let is_announced = has_flag(flags, FLAG_WITH_PORT) && !has_flag(flags, FLAG_WITHOUT_PORT);
+    port.is_none_or(|port| is_announced && is_within(port, 1, u16::MAX.into()))
+}
+
+fn has_flag(flags: &[Value], name: &str) -> bool {
+    flags.iter().any(|flag| flag.as_str() == Some(name))
 }
 
 fn are_flags(flags: &[Value]) -> bool {
-    let has = |name: &&str| flags.iter().any(|flag| flag.as_str() == Some(name));
     let are_known = flags.iter().all(|flag| {
         flag.as_str()
             .is_some_and(|flag| ENDPOINT_FLAGS.contains(&flag))
     });
-    are_known && !flags.is_empty() && !EXCLUSIVE_FLAGS.iter().all(has)
+    let are_exclusive = EXCLUSIVE_FLAGS.iter().all(|name| has_flag(flags, name));
+    are_known && !flags.is_empty() && !are_exclusive
 }
 
 impl fmt::Display for Values {
@@ -122,7 +138,7 @@ impl fmt::Display for Values {
             ),
             Self::Endpoints => write!(
                 to,
-                "a list of endpoints, as in [{{interface: client.eth1, flags: [subflow]}}]; flags are {}, not {} together",
+                "a list of endpoints, as in [{{interface: client.eth1, flags: [subflow]}}]; flags are {}, not {} together; with {FLAG_WITH_PORT} and without {FLAG_WITHOUT_PORT} also a port, as in {{interface: server.eth1, port: 7000, flags: [{FLAG_WITH_PORT}]}}",
                 ENDPOINT_FLAGS.join(", "),
                 EXCLUSIVE_FLAGS.join(" and ")
             ),

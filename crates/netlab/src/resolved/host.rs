@@ -124,6 +124,15 @@ pub struct Behaviour {
     pub reinject_whole_queue: bool,
     /// How long the path manager waits after an address event.
     pub path_manager_delay_ns: Nanos,
+    /// Whether the path manager opens a subflow again that failed; experiments from before this was a parameter did.
+    #[serde(default)]
+    pub recreation: Recreation,
+    /// How long it waits after the first failure.
+    #[serde(default = "first_recreation_ns")]
+    pub recreation_first_ns: Nanos,
+    /// Waits double up to this.
+    #[serde(default = "longest_recreation_ns")]
+    pub recreation_longest_ns: Nanos,
     /// The order in which equal subflows are taken.
     pub subflow_order: SubflowOrder,
 }
@@ -162,6 +171,25 @@ pub enum Reinjection {
     OnClose,
     /// Whenever it blocks the window.
     Opportunistic,
+}
+
+/// What becomes of a subflow that failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Recreation {
+    /// It is opened again only when an address comes back.
+    Never,
+    /// It is opened again after waits that double.
+    #[default]
+    Backoff,
+}
+
+fn first_recreation_ns() -> Nanos {
+    mptcp::pm::Waits::OF_SUBFLOW.first
+}
+
+fn longest_recreation_ns() -> Nanos {
+    mptcp::pm::Waits::OF_SUBFLOW.longest
 }
 
 /// The order in which equal subflows are taken.

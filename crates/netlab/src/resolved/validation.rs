@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 use super::{
-    Action, Algorithm, Application, Direction, Element, Experiment, Flow, HopDirection,
+    Action, Algorithm, Application, Behaviour, Direction, Element, Experiment, Flow, HopDirection,
     InvalidDirection, Layer, Link, Middlebox, MiddleboxDirection, Path, SCHEMA, Video,
     validate_overhead,
 };
+use crate::flows::{addresses_at, flow_at_port, pairs_of};
 use crate::parameters::{self, Kind};
 
 /// The largest time, size or rate: 2^53, over 100 days in nanoseconds, which every JSON reader keeps exactly.
@@ -114,6 +115,21 @@ struct Declared<'a> {
     links: Ids<'a>,
 }
 
+fn validate_behaviours(place: &str, behaviours: &[Behaviour]) -> Validity {
+    if behaviours.is_empty() {
+        return refuse(place, "none", "at least one behaviour");
+    }
+    for behaviour in behaviours {
+        let longest = behaviour.recreation_longest_ns;
+        if !(1..=longest).contains(&behaviour.recreation_first_ns) {
+            let place = format!("{place}.recreation_first_ns");
+            let allowed = format!("1 to recreation_longest_ns, which is {longest}");
+            return refuse(place, behaviour.recreation_first_ns, allowed);
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn validate(experiment: &Experiment) -> Validity {
     if experiment.schema != SCHEMA {
         return refuse("schema", &experiment.schema, SCHEMA);
@@ -121,10 +137,7 @@ pub(super) fn validate(experiment: &Experiment) -> Validity {
     let declared = Declared::new(experiment)?;
     declared.validate_times()?;
     for host in &experiment.hosts {
-        if host.behaviour.is_empty() {
-            let place = format!("hosts.{}.behaviour", host.id);
-            return refuse(place, "none", "at least one behaviour");
-        }
+        validate_behaviours(&format!("hosts.{}.behaviour", host.id), &host.behaviour)?;
     }
     declared.validate_interfaces()?;
     declared.validate_links()?;
@@ -297,6 +310,9 @@ impl<'a> Declared<'a> {
         for id in interfaces {
             self.interfaces.find(format!("{place}.endpoints"), id)?;
         }
+        for port in parameters::ports_in(manager) {
+            self.validate_announced_port(format!("{place}.endpoints"), port)?;
+        }
         for id in routers {
             if parameters::router_address(self.experiment, id).is_none() {
                 let allowed = "a router, which has an IPv4 address";
@@ -304,6 +320,23 @@ impl<'a> Declared<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Flows, and after them probes, are accepted at ports of their own.
+    fn validate_announced_port(&self, place: String, port: u16) -> Validity {
+        let flows = &self.experiment.flows;
+        let probes = self.experiment.measure.probe_rtt_ns.map_or(0, |_| {
+            flows.iter().map(|flow| flow.paths.len()).sum::<usize>()
+        });
+        let taken = flows.len() + probes;
+        match flow_at_port(port).filter(|index| *index < taken) {
+            Some(_) => refuse(
+                place,
+                port,
+                "a port at which no flow and no probe is accepted",
+            ),
+            None => Ok(()),
+        }
     }
 
     fn validate_path(&self, place: &str, flow: &Flow, path: &Path) -> Validity {
@@ -320,7 +353,20 @@ impl<'a> Declared<'a> {
                 );
             }
         }
+        self.validate_families(place, path)?;
         self.validate_hops(place, path)
+    }
+
+    fn validate_families(&self, place: &str, path: &Path) -> Validity {
+        let addresses = |id: &String| -> Result<_, ResolvedError> {
+            let interface = self.interfaces.find(place, id)?;
+            Ok(addresses_at(&self.experiment.interfaces[interface]))
+        };
+        if pairs_of(&addresses(&path.local)?, &addresses(&path.remote)?).is_empty() {
+            let ends = format!("{} and {}", path.local, path.remote);
+            return refuse(place, ends, "ends with addresses of one family");
+        }
+        Ok(())
     }
 
     /// The hops lead from the local interface to the host of the remote one, through nodes that forward.

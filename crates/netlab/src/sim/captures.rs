@@ -11,7 +11,7 @@ use mptcp::wire::{Ecn, UdpPacket};
 use thiserror::Error;
 
 use super::datagrams;
-use super::packet::{Content, Datagram, Packet, Segments};
+use super::packet::{Content, Datagram, Packet, Segments, datagram_headers_bytes};
 use crate::resolved::{Experiment, Layer};
 use crate::time::Nanos;
 use crate::trace::{CaptureError, CaptureFile};
@@ -133,6 +133,7 @@ fn udp_packet(
         true => (listening, sending),
         false => (sending, listening),
     };
+    let payload_bytes = packet.ip_bytes - datagram_headers_bytes(source);
     UdpPacket {
         source,
         destination,
@@ -140,6 +141,6 @@ fn udp_packet(
         source_port,
         destination_port,
         // Of anything else, protocol analysers guess what it may be: RTCP, say, and malformed.
-        payload: Payload::literal(vec![0; packet.datagram_bytes() as usize]),
+        payload: Payload::literal(vec![0; payload_bytes as usize]),
     }
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::capabilities::capabilities;
 use super::network::{Forwarding, direction};
-use super::packet::UDP_HEADER_BYTES;
+use super::packet::datagram_headers_bytes;
 use crate::capabilities::{Capabilities, Missing};
-use crate::flows::{MOST_FLOWS, port_of_flow, why_impossible};
+use crate::flows::{MOST_FLOWS, pairs_between, port_of_flow, why_impossible};
 use crate::lookup::Lookup;
 use crate::registry::Registry;
 use crate::resolved::{Application, Experiment, Flow, Transport};
@@ -93,11 +93,14 @@ fn check_size(lookup: &Lookup<'_>, flow: &Flow) -> Option<Missing> {
         }
         _ => return None,
     };
-    let mtu_bytes = lookup.path_mtu_bytes(flow.paths.first()?)?;
-    (size_bytes + UDP_HEADER_BYTES > mtu_bytes).then(|| Missing {
+    let path = flow.paths.first()?;
+    let mtu_bytes = lookup.path_mtu_bytes(path)?;
+    let ends = pairs_between(lookup, &path.local, &path.remote);
+    let headers_bytes = datagram_headers_bytes(ends.first()?.local);
+    (size_bytes + headers_bytes > mtu_bytes).then(|| Missing {
         feature: format!("flows.{}.app.size_bytes: {size_bytes}", flow.id),
         why: format!(
-            "with {UDP_HEADER_BYTES} bytes of headers it exceeds the path's MTU of {mtu_bytes} bytes, and the simulator does not fragment"
+            "with {headers_bytes} bytes of headers it exceeds the path's MTU of {mtu_bytes} bytes, and the simulator does not fragment"
         ),
     })
 }

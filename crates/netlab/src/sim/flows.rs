@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::datagrams::{App, Behaviour, Datagrams, Probe, Timing, ports};
 use super::hosts::{FlowRecord, Hosts};
 use super::network::Network;
+use super::packet::datagram_headers_bytes;
 use crate::flows::start_of;
 use crate::lookup::Lookup;
 use crate::pacing::Pace;
@@ -145,10 +146,13 @@ impl Flows {
         behaviour: Behaviour,
         probe_name: Option<String>,
     ) {
+        let route = network.add_path(path, ports(self.apps.len()));
+        let [source, _] = network.addresses_of(route);
         let datagrams = Datagrams {
             application: self.apps.len() as u32,
-            route: network.add_path(path, ports(self.apps.len())),
+            route,
             size_bytes,
+            headers_bytes: datagram_headers_bytes(source),
         };
         self.probes.extend(probe_name.map(|name| ProbeName {
             name,

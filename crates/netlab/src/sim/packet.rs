@@ -2,14 +2,21 @@
 //!
 //! Links move packets often, so they are small: segments are kept elsewhere ([`Segments`]), and what moves is their number.
 
+use std::net::IpAddr;
+
 use mptcp::wire;
 
 use super::network::RouteId;
 use crate::link;
 use crate::time::Nanos;
 
-/// Bytes of an IPv4 and a UDP header.
-pub(super) const UDP_HEADER_BYTES: u32 = 20 + 8;
+/// Bytes of the headers of IP and UDP before a datagram between addresses of that family.
+pub(super) fn datagram_headers_bytes(address: IpAddr) -> u32 {
+    match address {
+        IpAddr::V4(_) => 20 + 8,
+        IpAddr::V6(_) => 40 + 8,
+    }
+}
 
 /// An IP packet under way.
 #[derive(Clone, Copy, Debug)]
@@ -100,11 +107,6 @@ pub(super) struct Datagram {
 }
 
 impl Packet {
-    /// Payload of a datagram.
-    pub(super) fn datagram_bytes(&self) -> u64 {
-        u64::from(self.ip_bytes - UDP_HEADER_BYTES)
-    }
-
     /// Whether it goes to the sender of the flow's data.
     pub(super) fn is_answer(&self) -> bool {
         self.route.is_back()

@@ -395,16 +395,16 @@ impl Simulation {
         let app = datagram.application as usize;
         let arrival = self.flows.app_mut(app).receive(self.now, packet, datagram);
         match arrival {
-            Arrival::Received => self.note_unit(packet, datagram),
+            Arrival::Received => self.note_unit(datagram),
             Arrival::Echoed(answer) => {
-                self.note_unit(packet, datagram)?;
+                self.note_unit(datagram)?;
                 self.originate(answer)
             }
             Arrival::Answered { rtt } => self.sampler.note_app_rtt(self.now, app, rtt),
         }
     }
 
-    fn note_unit(&mut self, packet: &Packet, datagram: Datagram) -> Result<(), TableError> {
+    fn note_unit(&mut self, datagram: Datagram) -> Result<(), TableError> {
         let app = &self.flows.apps()[datagram.application as usize];
         // Probes that `measure` asks for are no data.
         let Some(flow) = app.flow() else {
@@ -413,7 +413,7 @@ impl Simulation {
         self.units.push(Unit {
             flow,
             unit: datagram.number,
-            bytes: packet.datagram_bytes(),
+            bytes: app.size_bytes(),
             sent_ns: datagram.sent_at,
             received_ns: self.now,
             delivered_ns: self.now,

@@ -3,12 +3,12 @@
 use mptcp::connection::{Algorithms, Buffer, Config, Fallback, Start};
 use mptcp::endpoint::Profile;
 use mptcp::failure::{self, FailedAfter, Reinjection};
-use mptcp::pm::{self, AddressPair};
+use mptcp::pm;
 use mptcp::sched::SubflowOrder;
 use mptcp::subflow::{self, InitialWindow, SynRetries};
 use mptcp::{cc, sched};
 
-use crate::flows::{host_at, pairs};
+use crate::flows::{PathPairs, host_at};
 use crate::lookup::Lookup;
 use crate::parameters::{self, Kind};
 use crate::registry::{MakeControl, MakePathManager, MakeScheduler, Registry};
@@ -150,6 +150,7 @@ fn behaviour(described: &Behaviour) -> failure::Behaviour {
         },
         reinject_whole_queue: described.reinject_whole_queue,
         path_manager_delay: described.path_manager_delay_ns,
+        recreation: parameters::recreation(described),
         subflow_order: order(described),
         ..preset
     }
@@ -167,7 +168,7 @@ struct AlgorithmMaker {
     control: (MakeControl, cc::Parameters, Parameters),
     scheduler: (MakeScheduler, sched::Parameters, Parameters),
     path_manager: (MakePathManager, pm::Parameters, Parameters),
-    pairs: Vec<AddressPair>,
+    pairs: PathPairs,
     /// Whether only one interface carries data at a time: all others are backup ones.
     one_at_a_time: bool,
 }
@@ -186,6 +187,7 @@ impl AlgorithmMaker {
         let scheduler = first_or(flow, Kind::Scheduler, "kernel_default");
         let manager = first_or(flow, Kind::PathManager, "passive");
         let seed = Generator::new(seed, &format!("cc/{}", flow.id)).bits();
+        let pairs = PathPairs::new(lookup, &flow.paths, side);
         Self {
             control: (
                 registry.control(&control.name).expect(known).clone(),
@@ -199,10 +201,10 @@ impl AlgorithmMaker {
             ),
             path_manager: (
                 registry.path_manager(&manager.name).expect(known).clone(),
-                parameters::path_manager(&manager, lookup.experiment, &host.id),
+                parameters::path_manager(&manager, lookup.experiment, &host.id, &pairs),
                 manager.parameters,
             ),
-            pairs: pairs(lookup, &flow.paths, side),
+            pairs,
             one_at_a_time: host.one_at_a_time,
         }
     }
@@ -220,15 +222,14 @@ impl AlgorithmMaker {
 
     /// The connection with the pairs of its flow; a host may have others.
     fn of_flow(&self, seen: &pm::Connection) -> pm::Connection {
-        let initial = seen.initial.local;
-        let alike = |pair: &&AddressPair| pair.local.is_ipv4() == initial.is_ipv4();
+        let initial = seen.initial.local.ip();
         let mut connection = pm::Connection {
-            pairs: self.pairs.iter().filter(alike).copied().collect(),
+            pairs: self.pairs.of_connection(initial).into(),
             ..seen.clone()
         };
         if self.one_at_a_time {
             let locals = connection.pairs.iter().map(|pair| pair.local);
-            let others = locals.filter(|local| *local != initial.ip());
+            let others = locals.filter(|local| *local != initial);
             connection.backup.extend(others);
         }
         connection

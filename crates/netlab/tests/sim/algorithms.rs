@@ -98,6 +98,13 @@ fn names_in_parameters_must_be_there() {
         told.contains("kernel_endpoints.endpoints: found \"client.nobody\""),
         "{told}"
     );
+    let endpoints = json!([{"interface": "server.one", "flags": ["signal"], "port": 5001}]);
+    let manager = json!([{"name": "kernel_endpoints", "endpoints": endpoints}]);
+    let told = refusal(&with(|flow| flow["path_manager"] = manager));
+    assert!(
+        told.contains("kernel_endpoints.endpoints: found 5001"),
+        "{told}"
+    );
     let manager = json!([{"name": "binder", "gateways": [["client"], ["nobody"]]}]);
     let told = refusal(&with(|flow| flow["path_manager"] = manager));
     assert!(told.contains("binder.gateways: found \"nobody\""), "{told}");
@@ -155,6 +162,60 @@ fn endpoints_are_those_of_the_description_and_limits_hold() {
     assert_eq!(subflows(json!({"subflows": 0})), 1);
     let only_initial = json!([{"interface": "client.one", "flags": ["subflow"]}]);
     assert_eq!(subflows(json!({"endpoints": only_initial})), 1);
+}
+
+/// A link is away for 18 minutes, longer than a subflow is kept, and nobody is told.
+#[test]
+fn a_subflow_that_timed_out_is_opened_again_when_the_behaviour_says() {
+    let readings = json!({"kind": "cbr", "rate_bps": 2000, "size_bytes": 500, "duration_ns": null});
+    for (recreation, subflows) in [("never", 2), ("backoff", 3)] {
+        let mut experiment = parallel("mptcp", &["one", "two"], readings.clone());
+        experiment["duration_ns"] = json!(1200 * SECOND);
+        experiment["measure"]["every_ns"] = json!(60 * SECOND);
+        experiment["flows"][0]["path_manager"] = json!([{"name": "full_mesh"}]);
+        experiment["hosts"][0]["behaviour"][0]["recreation"] = json!(recreation);
+        for (at_s, kind) in [(30, "link_down"), (1110, "link_up")] {
+            let action = json!({"kind": kind, "link": "one", "by": "cut"});
+            add_event(&mut experiment, at_s * SECOND, action);
+        }
+        let summary = run(&experiment).summary;
+        assert_eq!(summary.flows[0].subflows.len(), subflows, "{recreation}");
+    }
+}
+
+fn announced(endpoint: &Value) -> Value {
+    with(|flow| {
+        flow["path_manager"] = json!([{"name": "kernel_endpoints", "endpoints": [endpoint]}]);
+    })
+}
+
+/// At the address of the first subflow, too.
+#[test]
+fn an_address_announced_with_a_port_is_joined_there() {
+    for interface in ["server.one", "server.two"] {
+        let endpoint = json!({"interface": interface, "flags": ["signal"], "port": 7000});
+        let summary = run(&announced(&endpoint)).summary;
+        let remotes = summary.flows[0].subflows.iter().map(|one| &one.remote);
+        let at_port = remotes.filter(|remote| remote.ends_with(":7000")).count();
+        assert_eq!((summary.flows[0].subflows.len(), at_port), (2, 1));
+    }
+}
+
+#[test]
+fn a_port_goes_with_an_announcement_alone() {
+    for (flags, port) in [
+        (json!(["subflow"]), 7000),
+        (json!(["signal", "subflow"]), 7000),
+        (json!(["signal"]), 0),
+        (json!(["signal"]), 70_000),
+    ] {
+        let endpoint = json!({"interface": "server.two", "flags": flags, "port": port});
+        let told = refusal(&announced(&endpoint));
+        assert!(
+            told.contains("with signal and without subflow also a port"),
+            "{told}"
+        );
+    }
 }
 
 #[test]

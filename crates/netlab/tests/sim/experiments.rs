@@ -59,7 +59,7 @@ pub fn add_link(experiment: &mut Value, id: &str, a: &str, b: &str) {
         push(
             &mut experiment["interfaces"],
             json!({
-                "id": format!("{node}.{id}"), "node": node, "link": id, "subnet": 0, "ipv4": format!("10.1.{network}.{end}/24"), "ipv6": null,
+                "id": format!("{node}.{id}"), "node": node, "link": id, "subnet": 0, "ipv4": format!("10.{}.{}.{end}/24", 1 + network / 256, network % 256), "ipv6": null,
                 "mtu_bytes": 1500, "up": true,
             }),
         );

@@ -113,6 +113,17 @@ fn ids_that_nothing_has_are_refused() {
     }
 }
 
+/// Takes the IPv4 address of an interface away.
+fn give_only_ipv6(experiment: &mut Value, id: &str) {
+    let interfaces = experiment["interfaces"].as_array_mut().expect("a list");
+    let number = interfaces
+        .iter()
+        .position(|it| it["id"] == id)
+        .expect("it is there");
+    interfaces[number]["ipv4"] = json!(null);
+    interfaces[number]["ipv6"] = json!(format!("fd00::{}/64", number + 1));
+}
+
 #[test]
 fn contradictions_are_refused() {
     assert!(error_after(|e| e["hosts"][1]["id"] = json!("client")).contains("\"client\" twice"));
@@ -133,6 +144,12 @@ fn contradictions_are_refused() {
     assert!(
         error_after(|e| e["flows"][0]["paths"][0]["local"] = json!("middle.first"))
             .contains("an interface of client")
+    );
+    let error = error_after(|e| give_only_ipv6(e, "client.first"));
+    assert!(
+        error.contains(
+            "client.first and server.second, allowed is ends with addresses of one family"
+        )
     );
     assert!(
         error_after(|e| {
@@ -266,6 +283,14 @@ fn all_that_the_simulator_cannot_do_is_named() {
     assert_eq!(
         missing_after(|e| e["interfaces"][2]["mtu_bytes"] = json!(1400)),
         ["flows.bulk.app.size_bytes: 1472"]
+    );
+    assert_eq!(
+        missing_after(|e| {
+            give_only_ipv6(e, "client.first");
+            give_only_ipv6(e, "server.second");
+        }),
+        ["flows.bulk.app.size_bytes: 1472"],
+        "IPv6 has longer headers"
     );
     assert_eq!(
         missing_after(|e| {

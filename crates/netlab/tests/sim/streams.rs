@@ -45,6 +45,30 @@ fn subflows_are_told_with_their_links_and_what_they_carried() {
 }
 
 #[test]
+fn one_connection_goes_over_ipv4_and_ipv6() {
+    for handshake in ["primary", "race"] {
+        let mut experiment = parallel("mptcp", &["one", "two"], bulk());
+        for (number, end) in [(1, "client.two"), (2, "server.two")] {
+            let mut interfaces = experiment["interfaces"]
+                .as_array_mut()
+                .into_iter()
+                .flatten();
+            let two = interfaces.find(|it| it["id"] == end).expect("it is there");
+            two["ipv6"] = json!(format!("fd00::{number}/64"));
+            if number == 1 {
+                two["ipv4"] = json!(null);
+            }
+        }
+        experiment["flows"][0]["handshake"] = json!(handshake);
+        let flow = run(&experiment).summary.flows.remove(0);
+        let families = flow.subflows.iter().map(|it| it.local.starts_with('['));
+        assert_eq!(families.collect::<Vec<_>>(), [false, true], "{handshake}");
+        assert!(flow.subflows.iter().all(|it| it.bytes > BYTES / 4));
+        assert_eq!(flow.bytes, BYTES);
+    }
+}
+
+#[test]
 fn a_transfer_survives_the_failure_of_a_link() {
     let mut experiment = parallel("mptcp", &["one", "two"], bulk());
     add_event(

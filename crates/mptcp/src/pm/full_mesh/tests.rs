@@ -2,11 +2,22 @@ use super::super::tests::{Side, connection, opened, remote_of, tuple};
 use super::*;
 
 fn opener(links: u8) -> Side {
-    Side::new(Box::new(FullMesh::new(&connection(Role::Opener, links))))
+    Side::new(Box::new(FullMesh::new(
+        &connection(Role::Opener, links),
+        Recreation::default(),
+    )))
 }
 
 fn acceptor(links: u8) -> Side {
-    Side::new(Box::new(FullMesh::new(&connection(Role::Acceptor, links))))
+    Side::new(Box::new(FullMesh::new(
+        &connection(Role::Acceptor, links),
+        Recreation::default(),
+    )))
+}
+
+fn announced_by_us(id: AddressId, address: IpAddr) -> Command {
+    let port = None;
+    Command::Announce { id, address, port }
 }
 
 /// What is said and done about a lost address.
@@ -51,7 +62,7 @@ fn one_local_address_keeps_its_id_towards_all_remotes() {
     let routed = connection.pairs.iter().copied();
     let pairs = routed.chain([crossed(1, 2), crossed(2, 1)]);
     connection.pairs = pairs.collect();
-    let mut side = Side::new(Box::new(FullMesh::new(&connection)));
+    let mut side = Side::new(Box::new(FullMesh::new(&connection, Recreation::default())));
     let commands = side.tell(Event::Established);
     let ids: Vec<_> = opened(&commands)
         .iter()
@@ -134,7 +145,7 @@ fn an_address_that_is_down_waits_for_its_return() {
     let mut connection = connection(Role::Opener, 2);
     let local = tuple(2, 0).local.ip();
     connection.down.insert(local);
-    let mut side = Side::new(Box::new(FullMesh::new(&connection)));
+    let mut side = Side::new(Box::new(FullMesh::new(&connection, Recreation::default())));
     assert_eq!(side.tell(Event::Established), []);
     assert_eq!(opened(&side.tell(Event::AddressUp(local))).len(), 1);
 }
@@ -184,6 +195,47 @@ fn what_the_peer_removed_is_opened_again_when_announced() {
         SocketAddr::new(subflow.remote.ip(), 99),
     );
     assert_eq!(opened(&side.tell(announced)), [expected]);
+}
+
+#[test]
+fn what_is_not_opened_again_waits_for_an_address() {
+    let connection = connection(Role::Opener, 3);
+    let mut side = Side::new(Box::new(FullMesh::new(&connection, Recreation::Never)));
+    let subflow = tuple(2, 40_000);
+    let reopened = [(subflow.local.ip(), 1, subflow.remote)];
+    side.tell(Event::Established);
+    side.tell(Event::SubflowClosed { subflow });
+    assert_eq!(side.wait(), None);
+    let other = tuple(3, 0).local.ip();
+    side.tell(Event::AddressDown(other));
+    let commands = side.tell(Event::AddressUp(other));
+    assert_eq!(opened(&commands), [(other, 2, remote_of(3))]);
+    let (id, address, port) = (4, subflow.remote.ip(), None);
+    let announced = side.tell(Event::Announced { id, address, port });
+    assert_eq!(opened(&announced), reopened);
+    side.tell(Event::SubflowClosed { subflow });
+    side.tell(Event::AddressDown(subflow.local.ip()));
+    let commands = side.tell(Event::AddressUp(subflow.local.ip()));
+    assert_eq!(opened(&commands), reopened);
+}
+
+#[test]
+fn waits_are_those_that_were_given() {
+    let recreation = Recreation::Backoff(Waits {
+        first: 1,
+        longest: 5,
+    });
+    let mut side = Side::new(Box::new(FullMesh::new(
+        &connection(Role::Opener, 2),
+        recreation,
+    )));
+    side.tell(Event::Established);
+    let subflow = tuple(2, 40_000);
+    for expected_ns in [1, 2, 4, 5, 5] {
+        side.tell(Event::SubflowClosed { subflow });
+        assert_eq!(side.wait(), Some(expected_ns));
+        side.expire();
+    }
 }
 
 #[test]
@@ -273,7 +325,7 @@ fn the_acceptor_opens_nothing_and_announces_what_came_back() {
     });
     let address = subflow.local.ip();
     assert_eq!(side.tell(Event::AddressDown(address)), gone(9, subflow));
-    let expected = [Command::Announce { id: 9, address }];
+    let expected = [announced_by_us(9, address)];
     assert_eq!(side.tell(Event::AddressUp(address)), expected);
 }
 
@@ -292,12 +344,12 @@ fn what_came_back_is_announced_until_there_is_a_subflow_to_it() {
     side.tell(Event::Established);
     let subflow = tuple(2, 40_000);
     let address = subflow.local.ip();
-    let expected = [Command::Announce { id: 1, address }];
+    let expected = [announced_by_us(1, address)];
     assert_eq!(side.tell(Event::AddressUp(address)), expected);
     let id = 1;
     let again = [
         Command::Remove { id, address },
-        Command::Announce { id, address },
+        announced_by_us(id, address),
     ];
     for seconds in [5, 10, 20, 30, 30] {
         assert_eq!(side.wait(), Some(seconds * 1_000_000_000));
@@ -328,7 +380,7 @@ fn without_any_subflow_announcements_wait_for_the_next() {
         local_id: 7,
         remote_id: 1,
     };
-    assert_eq!(side.tell(established), [Command::Announce { id, address }]);
+    assert_eq!(side.tell(established), [announced_by_us(id, address)]);
 }
 
 #[test]
@@ -345,7 +397,7 @@ fn the_initial_address_is_announced_with_an_id_of_its_own() {
     for _ in 0..2 {
         assert_eq!(side.tell(Event::AddressDown(address)), gone(0, subflow));
         side.tell(Event::SubflowClosed { subflow });
-        let expected = [Command::Announce { id: 2, address }];
+        let expected = [announced_by_us(2, address)];
         assert_eq!(side.tell(Event::AddressUp(address)), expected);
         side.tell(Event::SubflowEstablished {
             subflow,

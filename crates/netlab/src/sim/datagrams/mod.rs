@@ -3,7 +3,7 @@
 mod probe;
 
 use super::network::RouteId;
-use super::packet::{Content, Datagram, Packet, UDP_HEADER_BYTES};
+use super::packet::{Content, Datagram, Packet};
 use crate::flows::port_of_flow;
 use crate::pacing::Pace;
 use crate::time::Nanos;
@@ -28,6 +28,8 @@ pub(super) struct Datagrams {
     pub(super) route: RouteId,
     /// Payload of each datagram.
     pub(super) size_bytes: u32,
+    /// What goes before it, of IP and UDP.
+    pub(super) headers_bytes: u32,
 }
 
 /// When an application sends.
@@ -100,6 +102,11 @@ impl App {
         self.flow
     }
 
+    /// Payload of each datagram.
+    pub(super) fn size_bytes(&self) -> u64 {
+        u64::from(self.datagrams.size_bytes)
+    }
+
     pub(super) fn start(&self) -> Nanos {
         self.timing.start
     }
@@ -137,12 +144,12 @@ impl App {
             sent_at: now,
         };
         self.counters.packets_sent += 1;
-        self.counters.bytes_sent += u64::from(self.datagrams.size_bytes);
+        self.counters.bytes_sent += self.size_bytes();
         self.in_network += 1;
         Packet {
             route: self.datagrams.route,
             hop: 0,
-            ip_bytes: self.datagrams.size_bytes + UDP_HEADER_BYTES,
+            ip_bytes: self.datagrams.size_bytes + self.datagrams.headers_bytes,
             content: Content::Datagram(datagram),
         }
     }
@@ -159,7 +166,7 @@ impl App {
             return Arrival::Answered { rtt };
         }
         self.counters.packets_received += 1;
-        self.counters.bytes_received += packet.datagram_bytes();
+        self.counters.bytes_received += self.size_bytes();
         match self.behaviour {
             Behaviour::Cbr(_) => Arrival::Received,
             Behaviour::Probe(_) => {

@@ -79,8 +79,7 @@ impl Network {
             return self.add_listed(path);
         }
         let chosen = self.chosen_path(path);
-        let ends = [chosen.local, chosen.remote].map(|end| self.interfaces[end].address);
-        let [source, destination] = ends.map(|address| address.expect("hosts have addresses"));
+        let [source, destination] = self.addresses_between([chosen.local, chosen.remote]);
         let tuple = FiveTuple {
             source: SocketAddr::new(source, ports[0]),
             destination: SocketAddr::new(destination, ports[1]),
@@ -154,7 +153,7 @@ fn interfaces(experiment: &Experiment, ends: &[[u32; 2]]) -> Vec<Interface> {
         is_port: !hosts.contains(&interface.node),
         is_up: interface.up,
         port_is_down: false,
-        address: addresses_at(interface).first().copied(),
+        addresses: addresses_at(interface),
         has_address: interface.ipv4.is_some() || interface.ipv6.is_some(),
         dropped_leaving: 0,
         dropped_arriving: 0,

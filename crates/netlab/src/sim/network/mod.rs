@@ -12,6 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use super::captures::Captures;
 use super::event_queue::{Deadlines, EntityId};
 use super::packet::{Packet, Segments};
+use crate::flows::pairs_of;
 use crate::link::{DropReason, Enqueued};
 use crate::links::{Arrival, LinkState, Links};
 use crate::middlebox::Heading;
@@ -77,8 +78,8 @@ pub(in crate::sim) struct Interface {
     has_address: bool,
     /// The link direction that begins here.
     outgoing: usize,
-    /// Its own address, where it has one.
-    address: Option<IpAddr>,
+    /// Its own, that of IPv4 first.
+    addresses: Vec<IpAddr>,
     /// What was to leave by it, and what arrived at it, while it was down.
     dropped_leaving: u64,
     dropped_arriving: u64,
@@ -254,18 +255,27 @@ impl Network {
         )
     }
 
+    /// Those between which datagrams on a route go: its ends' of IPv4 if both have one.
+    pub(in crate::sim) fn addresses_of(&self, route: RouteId) -> [IpAddr; 2] {
+        let route = self.routes.get(route);
+        self.addresses_between([route.source, route.destination].map(|end| end as usize))
+    }
+
+    fn addresses_between(&self, ends: [usize; 2]) -> [IpAddr; 2] {
+        let [source, destination] = ends.map(|end| self.interfaces[end].addresses.as_slice());
+        let pairs = pairs_of(source, destination);
+        let first = pairs
+            .first()
+            .expect("validated: a path has addresses of one family");
+        [first.local, first.remote]
+    }
+
     #[inline]
     fn capture(&mut self, now: Nanos, interface: usize, is_sent: bool, packet: &Packet) {
         if self.captures.are_none() || !self.captures.has(interface) {
             return;
         }
-        let route = self.routes.get(packet.route);
-        let ends =
-            [route.source, route.destination].map(|end| self.interfaces[end as usize].address);
-        let [Some(source), Some(destination)] = ends else {
-            return;
-        };
-        let ends = [source, destination];
+        let ends = self.addresses_of(packet.route);
         self.captures
             .add(now, interface, is_sent, packet, &self.segments, ends);
     }

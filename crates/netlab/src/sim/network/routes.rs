@@ -73,6 +73,8 @@ pub(super) struct Routes {
     hops: Vec<u32>,
     /// What leads from one address of a flow to another, both ways.
     of_flow: FxHashMap<(usize, AddressPair), Known>,
+    /// The first flow with that pair: where a subflow goes to an announced port, its ports do not tell the flow.
+    first_flow: FxHashMap<AddressPair, usize>,
     /// From one end of a subflow to the other: what routers chose, both ways, and the way back of what came with a source route.
     of_ends: FxHashMap<(SocketAddr, SocketAddr), RouteId>,
 }
@@ -138,6 +140,7 @@ impl Routes {
     /// Lets the segments of a flow between these addresses take a route, one of several perhaps, and its way back.
     pub(super) fn assign(&mut self, flow: usize, pair: AddressPair, route: RouteId) {
         for (pair, route) in [(pair, route), (back(pair), route.reversed())] {
+            self.first_flow.entry(pair).or_insert(flow);
             let known = self.of_flow.entry((flow, pair));
             if let Known::Routes(routes) = known.or_insert(Known::Routes(Vec::new())) {
                 routes.push(route);
@@ -148,6 +151,7 @@ impl Routes {
     /// Lets the segments of a flow between these addresses go where routers send them, and back.
     pub(super) fn assign_chosen(&mut self, flow: usize, pair: AddressPair, path: ChosenPath) {
         for (pair, is_back) in [(pair, false), (back(pair), true)] {
+            self.first_flow.entry(pair).or_insert(flow);
             let known = Known::Chosen { path, is_back };
             self.of_flow.insert((flow, pair), known);
         }
@@ -196,7 +200,7 @@ impl Routes {
         self.of_ends.insert((source, destination), route);
     }
 
-    /// What leads from one end of a flow to the other, and the port that its opener has.
+    /// What leads from one end of a flow to the other, and the port that its opener has; the larger one if neither is the flow's.
     fn known(&self, source: SocketAddr, destination: SocketAddr) -> Option<(&Known, u16)> {
         let pair = AddressPair {
             local: source.ip(),
@@ -206,9 +210,13 @@ impl Routes {
             (destination.port(), source.port()),
             (source.port(), destination.port()),
         ];
-        ends.into_iter().find_map(|(accepted_at, opened_from)| {
+        let of_flow = ends.into_iter().find_map(|(accepted_at, opened_from)| {
             let known = self.of_flow.get(&(flow_at_port(accepted_at)?, pair))?;
             Some((known, opened_from))
+        });
+        of_flow.or_else(|| {
+            let known = self.of_flow.get(&(*self.first_flow.get(&pair)?, pair))?;
+            Some((known, source.port().max(destination.port())))
         })
     }
 
