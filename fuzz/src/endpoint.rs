@@ -241,7 +241,8 @@ impl Server {
         let (what, is_on) = (script.byte(), script.byte() % 2 == 0);
         match what % 4 {
             0 => self.endpoint.listen(PORT, stack::profile(script)),
-            1 => self.endpoint.set_backup(self.now, SERVER, is_on),
+            1 if is_on => self.endpoint.stop_listening(PORT + 1),
+            1 => self.endpoint.set_backup(self.now, SERVER, what >= 128),
             _ => self.endpoint.handle_address_change(self.now, SERVER, is_on),
         }
     }

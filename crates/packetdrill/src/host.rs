@@ -462,6 +462,9 @@ impl Host {
                 }
             });
             self.settle();
+        } else if let (State::Listening, Some(local)) = (socket.state, socket.local) {
+            self.endpoint.stop_listening(local.port());
+            self.settle();
         }
         Ok(())
     }

@@ -580,10 +580,11 @@ impl Endpoint {
             return;
         };
         slot.is_awake = false;
-        let listener = || self.listeners.get(&slot.accepted_at?);
-        let is_half_open = || listener().is_some_and(|listener| listener.half_open.contains(&id));
-        if slot.connection.closed().is_some() && is_half_open() {
-            // Nobody has heard of it.
+        let is_unheard_of = |port| {
+            let listener = self.listeners.get(&port);
+            listener.is_none_or(|listener| listener.half_open.contains(&id))
+        };
+        if slot.connection.closed().is_some() && slot.accepted_at.is_some_and(is_unheard_of) {
             self.forget(id);
             return;
         }

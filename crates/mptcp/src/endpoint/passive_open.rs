@@ -43,6 +43,16 @@ impl Endpoint {
         self.listeners.insert(port, listener);
     }
 
+    /// Takes no more connections at that port: SYNs are refused. Those that nobody has taken are reset, as in Linux.
+    pub fn stop_listening(&mut self, port: u16) {
+        let Some(listener) = self.listeners.remove(&port) else {
+            return;
+        };
+        for id in listener.half_open.into_iter().chain(listener.ready) {
+            self.command(id, Connection::abort);
+        }
+    }
+
     /// The next connection that is established at that port.
     pub fn accept(&mut self, port: u16) -> Option<ConnectionId> {
         let id = self.listeners.get_mut(&port)?.ready.pop_front()?;

@@ -329,6 +329,10 @@ impl Host {
 
     /// The end of our stream; with SO_LINGER of 0 s that of the connection.
     fn close(&mut self, descriptor: u32) -> Result<String, String> {
+        if let Some(Socket::Listening) = self.sockets.get(&descriptor) {
+            self.endpoint().stop_listening(SERVER_PORT);
+            return Ok("0".to_owned());
+        }
         let stream = self.stream(descriptor)?;
         let (id, aborts) = (stream.id, stream.aborts);
         self.endpoint().command(id, |connection| match aborts {

@@ -50,6 +50,7 @@ scripts! {
     add_addr_wrong_hmac
     break_before_make
     close_last_subflow
+    close_listener
     close_subflow
     data_ack_beyond
     data_ack_left_out
