@@ -461,8 +461,8 @@ impl Subflow {
         let mut options = self.own_options(&draft, output.now);
         let total = self.options_limit(&draft);
         options.mptcp = self.ask_options(&draft, total - options.wire_len(), output.options);
-        if options.wire_len() > total {
-            // Linux does so since 7.2, too (`net.mptcp.add_addr_v6_port_drop_ts`).
+        if draft.kind == SegmentKind::Ack && options.wire_len() > total {
+            // An announcement with a port. Linux does so since 7.2, too (`net.mptcp.add_addr_v6_port_drop_ts`).
             options.timestamps = None;
         }
         if !is_syn && draft.flags.contains(Flags::ACK) && self.has_blocks() {

@@ -162,6 +162,7 @@ impl TcpOptions {
 
     /// Bytes they take with paddings, more than [`MAX_OPTIONS_LEN`] if they are too many: what a sender has to ask that wants
     /// to add one where Linux would.
+    #[inline]
     pub fn aligned_len(&self) -> usize {
         let mss = if self.mss.is_some() { MSS_LEN } else { 0 };
         let window_scale = if self.window_scale.is_some() { 4 } else { 0 };
@@ -184,6 +185,7 @@ impl TcpOptions {
 
     /// Bytes they take on the wire, more than [`MAX_OPTIONS_LEN`] if they are too many: as much as with paddings, or as without
     /// if only so they fit.
+    #[inline]
     pub fn wire_len(&self) -> usize {
         match self.aligned_len() {
             len if len <= MAX_OPTIONS_LEN => len,
