@@ -84,15 +84,15 @@ impl Held {
     }
 }
 
-/// The window that formulas see, past slow start.
+/// The window that formulas see, past slow start. A repair may leave less than a packet, which no formula moves: the first
+/// acknowledgment makes it one.
 fn avoiding_congestion(window: &Window) -> Window {
-    let settles = window.in_recovery;
+    let settled_bytes = match window.in_recovery {
+        true => window.cwnd_bytes.min(window.ssthresh_bytes),
+        false => window.cwnd_bytes,
+    };
     Window {
-        cwnd_bytes: if settles {
-            window.cwnd_bytes.min(window.ssthresh_bytes)
-        } else {
-            window.cwnd_bytes
-        },
+        cwnd_bytes: settled_bytes.max(f64::from(window.mss_bytes)),
         ssthresh_bytes: 0.0,
         in_recovery: false,
         ..window.clone()
