@@ -258,8 +258,17 @@ impl Connection {
             FailedAfter::StaleIntervals(intervals) => self.look_for_stale_paths(intervals),
             FailedAfter::FirstRto => self.reinjections.expired(),
         }
-        self.reinjections.repeats_oldest = self.config.behaviour.reinjection.repeats_oldest();
+        self.reinjections.repeats_oldest =
+            self.config.behaviour.reinjection.repeats_oldest() || self.is_oldest_with_nobody();
         self.watch(now);
+    }
+
+    /// Whether every path has delivered what it had of the oldest data, and no DATA_ACK says so: it was lost with an acknowledgment,
+    /// and the next one said other things. Only the data again bring another.
+    fn is_oldest_with_nobody(&self) -> bool {
+        let oldest = self.send.acked();
+        let has_it = |path: &Path| path.subflow.end_of_data_with(oldest).is_some();
+        oldest < self.send.assigned() && !self.paths.iter().any(has_it)
     }
 
     /// Mainline's timer begins anew with each DATA_ACK that tells something new (`__mptcp_clean_una`): whether that was so late

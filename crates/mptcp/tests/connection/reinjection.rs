@@ -6,9 +6,9 @@ use mptcp::connection::{Buffer, Config, Event};
 use mptcp::failure::{Behaviour, FailedAfter, Reinjection};
 use mptcp::subflow::CloseReason;
 use mptcp::time::{MILLISECOND, Nanos, SECOND};
-use mptcp::wire::{DataNumber, MptcpOption, Packet};
+use mptcp::wire::{DataNumber, MptcpOption, MptcpOptions, Packet};
 
-use crate::world::middleboxes::lose;
+use crate::world::middleboxes::{lose, rewrite};
 use crate::world::{CLIENT, Faults, Pair, PathModel, SERVER, Stack, ipv4, seconds};
 
 /// When the second of the two paths is cut.
@@ -260,4 +260,28 @@ fn what_another_path_holds_in_part_goes_out_whole() {
     pair.run_for(500 * MILLISECOND);
     pair.set_interface(0, CLIENT, true);
     pair.run_to_the_end(seconds(60));
+}
+
+#[test]
+fn data_that_all_paths_have_delivered_go_again_until_a_data_ack_says_so() {
+    for reinjection in [
+        Reinjection::None,
+        Reinjection::OnRto,
+        Reinjection::OnStale,
+        Reinjection::OnClose,
+        Reinjection::Opportunistic,
+    ] {
+        let mut stack = Stack::default();
+        stack.config.behaviour.reinjection = reinjection;
+        stack.config.send_buffer = Buffer::Fixed(100_000);
+        let mut pair = Pair::new(1, vec![PathModel::new(4, 10); 2], &stack);
+        let forgets = rewrite(|place, packet| {
+            if place.from == SERVER && (CUT..CUT + SECOND / 2).contains(&place.now) {
+                packet.segment.options.mptcp = MptcpOptions::new();
+            }
+        });
+        pair.network.middleboxes.push(forgets);
+        pair.transfer(1_000_000, 0);
+        pair.run_to_the_end(seconds(4));
+    }
 }
