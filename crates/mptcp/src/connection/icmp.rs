@@ -14,10 +14,7 @@ impl Connection {
     /// Takes an error that a packet of one of its subflows met with; one of another is ignored, and so is one that quotes nothing
     /// that is under way (RFC 5927, section 4.1).
     pub fn handle_icmp_error(&mut self, now: Nanos, error: &IcmpError) {
-        let four = FourTuple {
-            local: error.sender,
-            remote: error.receiver,
-        };
+        let four = FourTuple::of_sender(error);
         let Some(which) = self.paths.iter().position(|path| path.four == four) else {
             return;
         };

@@ -362,11 +362,7 @@ impl Endpoint {
 
     /// Takes what ICMP says of a packet that was sent from here. One of a connection that is no more is ignored.
     pub fn handle_icmp_error(&mut self, now: Nanos, error: &IcmpError) {
-        let four = FourTuple {
-            local: error.sender,
-            remote: error.receiver,
-        };
-        if let Some(id) = self.connection_between(four) {
+        if let Some(id) = self.connection_between(FourTuple::of_sender(error)) {
             self.with(id, |connection, _| connection.handle_icmp_error(now, error));
         }
     }

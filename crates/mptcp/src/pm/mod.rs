@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 pub use crate::time::Nanos;
 pub use crate::wire::AddressId;
-use crate::wire::Packet;
+use crate::wire::{IcmpError, Packet};
 pub use address_changes::AddressChanges;
 pub use binder::{Binder, Gateways, InvalidGateways, source_route_len};
 pub use full_mesh::FullMesh;
@@ -70,6 +70,14 @@ impl FourTuple {
         Self {
             local: SocketAddr::new(packet.destination, packet.segment.destination_port),
             remote: SocketAddr::new(packet.source, packet.segment.source_port),
+        }
+    }
+
+    /// Those of a packet that met with an error, as its sender sees them.
+    pub fn of_sender(error: &IcmpError) -> Self {
+        Self {
+            local: error.sender,
+            remote: error.receiver,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What ICMP says of what is under way: it was too long for a link (RFC 9293, section 3.7.5), or nobody takes it.
 
-use super::{CloseReason, State, Subflow};
+use super::{CloseReason, Rest, State, Subflow};
 use crate::cc::Window;
 use crate::seq::SeqNr;
 
@@ -17,7 +17,7 @@ impl Subflow {
         if mss_bytes >= u32::from(self.mss) {
             return;
         }
-        self.rest = super::Rest::Unknown;
+        self.rest = Rest::Unknown;
         self.mss = mss_bytes as u16;
         self.size_segments();
         window.mss_bytes = self.segment_bytes;

@@ -68,17 +68,19 @@ fn a_connection_over_a_narrow_path_alone_arrives_whole() {
     }
 }
 
+/// What a router would say of the client's last packet.
+fn last_too_big(pair: &Pair, mtu_bytes: u64) -> IcmpError {
+    let mut log = pair.log.iter();
+    let (_, _, sent) = log.rfind(|(_, side, _)| *side == CLIENT).unwrap();
+    too_big(sent, mtu_bytes)
+}
+
 #[test]
 fn who_does_not_see_the_packets_narrows_nothing() {
     let mut pair = Pair::new(1, vec![PathModel::new(10, 10)], &Stack::default());
     pair.transfer(500_000, 0);
     pair.run_for(200 * MILLISECOND);
-    let (_, _, sent) = pair
-        .log
-        .iter()
-        .rfind(|(_, side, _)| *side == CLIENT)
-        .unwrap();
-    let mut error = too_big(sent, 600);
+    let mut error = last_too_big(&pair, 600);
     error.seq += 1 << 24;
     let now = pair.now;
     pair.sides[CLIENT].endpoint.handle_icmp_error(now, &error);
@@ -96,12 +98,7 @@ fn no_message_narrows_a_path_below_what_links_take() {
         let mut pair = Pair::addressed(1, paths, [&stack, &stack], address);
         pair.transfer(500_000, 0);
         pair.run_for(200 * MILLISECOND);
-        let (_, _, sent) = pair
-            .log
-            .iter()
-            .rfind(|(_, side, _)| *side == CLIENT)
-            .unwrap();
-        let (now, error) = (pair.now, too_big(sent, 0));
+        let (now, error) = (pair.now, last_too_big(&pair, 0));
         pair.sides[CLIENT].endpoint.handle_icmp_error(now, &error);
         pair.run_to_both_finishes(seconds(2));
         assert_eq!(longest_packet(&pair, 0, now, address), least);
