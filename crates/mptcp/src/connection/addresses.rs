@@ -89,6 +89,9 @@ impl Connection {
         if self.session.mode != Mode::Plain {
             self.manage(now, event);
         }
+        if let pm::Event::AddressUp(local) = *event {
+            self.suspect_paths_from(now, local);
+        }
     }
 
     pub(super) fn carry_out(&mut self, now: Nanos, commands: &[Command]) {

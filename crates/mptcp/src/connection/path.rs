@@ -112,9 +112,9 @@ pub(super) struct Path {
     pub(super) unmapped_until: Option<Nanos>,
     /// A middlebox was on it, so that what the subflow acknowledged may not have reached the stream.
     pub(super) may_have_lost_acked: bool,
-    /// The peer has removed its address, and it is asked whether it lives.
+    /// An address of it was removed, and it is asked whether it lives.
     pub(super) suspicion: Option<Box<Suspicion>>,
-    /// Its local address is gone.
+    /// The peer was told that its local address is gone.
     pub(super) has_lost_address: bool,
     /// It is to be closed by FIN while others stay.
     pub(super) is_retiring: bool,

@@ -1,5 +1,8 @@
 //! Paths that come to their end while the connection goes on: closed by FIN (RFC 8684, sections 3.3.3 and 3.4.2), or found dead
-//! after their address was removed (section 3.4.2).
+//! after an address of theirs was removed (section 3.4.2).
+
+use std::mem;
+use std::net::IpAddr;
 
 use super::{Connection, Path};
 use crate::subflow::State;
@@ -9,7 +12,7 @@ use crate::wire::{AddressId, ResetReason, Segment};
 /// Keepalives without an answer that prove a path dead.
 const KEEPALIVES: u32 = 3;
 
-/// The peer has removed the address of a path, and keepalives ask whether that is so.
+/// An address of a path was removed, and keepalives ask whether it is dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Suspicion {
     /// A bare acknowledgment that comes earlier was under way before.
@@ -110,10 +113,22 @@ impl Path {
 }
 
 impl Connection {
-    /// The paths to a removed address are not used until they have shown that they live; if they do not, they are reset.
+    /// The paths to an address that the peer has removed.
     pub(super) fn suspect_paths_to(&mut self, now: Nanos, id: AddressId) {
+        self.suspect_paths(now, |path| path.remote_id == id);
+    }
+
+    /// The paths from an address that we had removed, and that is back before they went: the peer may have given them up.
+    pub(super) fn suspect_paths_from(&mut self, now: Nanos, local: IpAddr) {
+        self.suspect_paths(now, |path| {
+            path.four.local.ip() == local && mem::take(&mut path.has_lost_address)
+        });
+    }
+
+    /// These paths are not used until they have shown that they live; if they do not, they are reset.
+    fn suspect_paths(&mut self, now: Nanos, mut is_suspect: impl FnMut(&mut Path) -> bool) {
         for which in 0..self.paths.len() {
-            if self.paths[which].remote_id != id {
+            if !is_suspect(&mut self.paths[which]) {
                 continue;
             }
             let (path, windows) = self.paths.with_windows(which);

@@ -254,3 +254,28 @@ fn a_server_without_address_for_a_while_is_not_given_up_by_a_client_that_waits_f
     pair.transfer(1_000, 50_000);
     pair.run_until(seconds(10), |pair| pair.sides[CLIENT].received == 50_000);
 }
+
+#[test]
+fn a_path_whose_address_went_during_its_join_is_asked_about_when_it_is_back() {
+    let paths = vec![PathModel::new(10, 10), PathModel::new(10, 100)];
+    let mut pair = Pair::new(1, paths, &Stack::default());
+    pair.sides.iter_mut().for_each(|side| side.closes = false);
+    pair.transfer(1_000, 0);
+    let has_second = |pair: &Pair, side: usize| {
+        let mut subflows = pair.sides[side].subflows().into_iter();
+        subflows.any(|its| its.four.local.ip() == ipv4(1, side) && its.established_at.is_some())
+    };
+    pair.run_until(seconds(1), |pair| has_second(pair, CLIENT));
+    // The server confirms the join before it hears of the removal.
+    pair.run_for(50 * MILLISECOND);
+    pair.set_interface(1, CLIENT, false);
+    pair.run_for(60 * MILLISECOND);
+    pair.set_path(0, false);
+    // The server's keepalives are not answered, and its reset does not arrive.
+    pair.run_for(seconds(6));
+    assert!(has_second(&pair, CLIENT) && !has_second(&pair, SERVER));
+    pair.set_interface(1, CLIENT, true);
+    pair.transfer(1_000, 50_000);
+    let deadline = pair.now + seconds(5);
+    pair.run_until(deadline, |pair| pair.sides[CLIENT].received == 50_000);
+}
