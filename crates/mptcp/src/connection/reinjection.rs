@@ -157,9 +157,10 @@ impl Connection {
     /// What a path has not delivered goes to the others: what it never sent, and of the rest what some other one has not
     /// carried.
     pub(super) fn reinject_from(&mut self, which: usize) {
-        let unsent = self.paths[which].subflow.take_queue();
-        let sent: Vec<_> = self.paths[which].subflow.unacked().collect();
-        for range in unsent.into_iter().chain(sent) {
+        let subflow = &mut self.paths[which].subflow;
+        let undelivered: Vec<_> = subflow.queued().chain(subflow.unacked()).collect();
+        subflow.take_queue();
+        for range in undelivered {
             let others = self
                 .paths
                 .iter()

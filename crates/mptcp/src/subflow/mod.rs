@@ -609,10 +609,11 @@ impl Subflow {
         Window::new(mss, self.config.initial_window.bytes(mss))
     }
 
-    /// Takes back what was assigned and never sent.
+    /// Takes back what was assigned and never sent, but for the rest of a mapping that was: that has its place in the subflow,
+    /// and no other data may take it (RFC 8684, section 3.3.1).
     pub fn take_queue(&mut self) -> Vec<Range> {
         self.rest = Rest::Unknown;
-        self.queue.take_all()
+        self.queue.take_back()
     }
 
     /// When the last acceptable segment came.

@@ -1,6 +1,7 @@
 //! Data that was assigned to the subflow and not yet sent.
 
 use std::collections::VecDeque;
+use std::mem;
 
 use super::Chunk;
 use crate::queue;
@@ -50,10 +51,15 @@ impl SendQueue {
         self.chunks.iter().find(has_it).map(Chunk::end)
     }
 
-    pub fn take_all(&mut self) -> Vec<Range> {
-        let ranges = self.ranges().collect();
-        *self = Self::default();
-        ranges
+    /// Takes back what lies behind the place where a segment has to end, if there is one.
+    pub fn take_back(&mut self) -> Vec<Range> {
+        let mut kept = Self::default();
+        while self.boundary > 0 && self.bytes > 0 {
+            kept.push(self.take_from_first(self.boundary));
+        }
+        kept.boundary = kept.bytes;
+        let taken = mem::replace(self, kept);
+        taken.ranges().collect()
     }
 
     /// How long the next segment can be, up to `limit` bytes: chunks that continue each other count as one.

@@ -285,3 +285,30 @@ fn data_that_all_paths_have_delivered_go_again_until_a_data_ack_says_so() {
         pair.run_to_the_end(seconds(4));
     }
 }
+
+/// The first burst has one mapping, and its short end waits for an acknowledgment (Nagle) when the timer expires.
+#[test]
+fn the_rest_of_a_mapping_that_was_sent_stays_in_its_place() {
+    for uses_checksums in [false, true] {
+        let mut stack = Stack::default();
+        stack.config.uses_checksums = uses_checksums;
+        Arc::make_mut(&mut stack.config.subflow).nagle = true;
+        stack.config.behaviour = Behaviour::oot();
+        let paths = vec![PathModel::new(4, 10), PathModel::new(4, 20)];
+        let mut pair = Pair::new(1, paths, &stack);
+        let has_data = |packet: &Packet| !packet.segment.payload.is_empty();
+        pair.network.middleboxes.push(lose(2, move |place, packet| {
+            place.from == CLIENT && has_data(packet)
+        }));
+        pair.transfer(1_500, 20_000);
+        pair.sides[CLIENT].closes = false;
+        pair.run_for(seconds(1));
+        pair.transfer(500_000, 20_000);
+        pair.run_for(seconds(5));
+        let server = &pair.sides[SERVER];
+        assert_eq!(server.received, 500_000);
+        let connection = server.connection().expect("it is open");
+        assert_eq!(connection.counters().failed_checksums, 0);
+        assert!(pair.sent_bytes(CLIENT, 0) > 100_000 && pair.sent_bytes(CLIENT, 1) > 100_000);
+    }
+}
