@@ -151,7 +151,7 @@ impl Packet for Numbered {
         self.ip_bytes
     }
 
-    fn flow_hash(&self) -> u64 {
+    fn flow_key(&self) -> u64 {
         0
     }
 }

@@ -21,7 +21,7 @@ impl Packet for Datagram {
         1500
     }
 
-    fn flow_hash(&self) -> u64 {
+    fn flow_key(&self) -> u64 {
         self.flow
     }
 }

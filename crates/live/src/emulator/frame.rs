@@ -66,7 +66,7 @@ impl Packet for Frame {
     }
 
     /// Over protocol, addresses and, where the first fragment shows them, ports.
-    fn flow_hash(&self) -> u64 {
+    fn flow_key(&self) -> u64 {
         let ip = self.ip();
         let (protocol, addresses, header_bytes) = match ip.first().map(|byte| byte >> 4) {
             Some(4) => (ip.get(9), ip.get(12..20), usize::from(ip[0] & 15) * 4),

@@ -21,6 +21,6 @@ pub trait Packet: Send + 'static {
     /// Length of the IP packet in bytes.
     fn ip_bytes(&self) -> u32;
 
-    /// The same for all packets of a flow; FQ-CoDel separates flows by it.
-    fn flow_hash(&self) -> u64;
+    /// The same for all packets of a flow and hardly ever that of another, of any pattern; FQ-CoDel separates flows by it.
+    fn flow_key(&self) -> u64;
 }

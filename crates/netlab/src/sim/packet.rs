@@ -128,8 +128,8 @@ impl link::Packet for Packet {
         self.ip_bytes
     }
 
-    fn flow_hash(&self) -> u64 {
-        let flow = match &self.content {
+    fn flow_key(&self) -> u64 {
+        match &self.content {
             Content::Datagram(datagram) => {
                 u64::from(datagram.application) * 2 + u64::from(self.is_answer())
             }
@@ -138,8 +138,6 @@ impl link::Packet for Packet {
                 // Applications are fewer: no datagram has such a number.
                 (from << 16 | to) << 32 | self.route.index()
             }
-        };
-        // An odd multiplier spreads consecutive numbers over all bits (Fibonacci hashing).
-        (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        }
     }
 }

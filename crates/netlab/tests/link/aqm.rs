@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use netlab::link::{DropReason, Enqueued};
 use netlab::resolved::{Codel, Direction, FqCodel, Pie, Queue, Red};
 use netlab::time::Nanos;
+use proptest::prelude::*;
 
 use crate::driver::{Link, MILLISECOND, SECOND, drop_tail, plain};
 
@@ -353,4 +354,23 @@ fn fq_codel_drops_from_the_largest_flow_when_full() {
             .iter()
             .all(|drop| drop.reason == DropReason::QueueFull)
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Ports and numbers of applications count up in some of a key's bits, whichever these are.
+    #[test]
+    fn fq_codel_separates_flows_whose_keys_count_up_anywhere(base: u64, shift in 0u32..58) {
+        const OTHERS: u64 = 63;
+        let mut link = Link::new(&at_12_mbit(fq_codel(None)));
+        (0..200).for_each(|_| _ = link.offer_to(0, 0, 1500, base));
+        for other in 1..=OTHERS {
+            _ = link.offer_to(0, 0, 200, base.wrapping_add(other << shift));
+        }
+        // The first packet is in service when the others come; then each new flow has its turn before the heavy one's next.
+        link.run_until(14 * PACKET_NS);
+        let separated = link.delivered.iter().filter(|(_, packet)| packet.flow != base);
+        prop_assert!(separated.count() as u64 > OTHERS - 6, "of 1024 buckets some are shared by chance, six hardly ever");
+    }
 }

@@ -22,7 +22,7 @@ impl Packet for Datagram {
         self.bytes
     }
 
-    fn flow_hash(&self) -> u64 {
+    fn flow_key(&self) -> u64 {
         self.flow
     }
 }

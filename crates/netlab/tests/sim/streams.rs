@@ -3,7 +3,7 @@
 use netlab::sim::QueueKind;
 use serde_json::{Value, json};
 
-use crate::experiments::{MS, SECOND, add_event, parallel, run, run_with};
+use crate::experiments::{MS, SECOND, add_event, add_flow, parallel, run, run_with};
 
 /// Bytes of the bulk transfers.
 const BYTES: u64 = 4_000_000;
@@ -112,6 +112,25 @@ fn all_applications_run_over_both_transports() {
             assert!(!finished.units.is_empty(), "{app} over {transport}");
         }
     }
+}
+
+#[test]
+fn a_datagram_does_not_wait_for_streams_in_a_queue_with_a_turn_for_each_flow() {
+    let mut experiment = parallel("mptcp", &["one"], bulk());
+    experiment["flows"][0]["path_manager"] = json!([{"name": "n_diff_ports", "subflows": 3}]);
+    let call = json!({"kind": "cbr", "rate_bps": 64_000, "size_bytes": 160, "duration_ns": null});
+    add_flow(&mut experiment, "call", &["one"], call);
+    experiment["duration_ns"] = json!(3 * SECOND);
+    experiment["links"][0]["forward"]["queue"] = json!({"kind": "fq_codel", "limit_packets": 1000, "limit_bytes": null,
+        "target_ns": 5 * MS, "interval_ns": 100 * MS, "flows": 1024, "quantum_bytes": 1514});
+    let finished = run(&experiment);
+    // A call's unit has the length of a datagram: number, bytes, sent, received, delivered.
+    let calls = finished.units.iter().filter(|unit| unit[1] == 160);
+    let delays: Vec<_> = calls.map(|unit| unit[3] - unit[2]).collect();
+    assert!(delays.len() > 140, "{}", delays.len());
+    // The delay of the link, and what of the others is in service or has its turn before: 1 ms each.
+    let longest = *delays.iter().max().expect("some") as u64;
+    assert!(longest < 10 * MS + 6 * MS, "{longest} ns");
 }
 
 #[test]

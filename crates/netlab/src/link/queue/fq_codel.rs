@@ -50,9 +50,9 @@ impl<P> FqCodelQueue<P> {
         }
     }
 
-    /// The flow of a hash; a flow's memory is taken when its first packet comes.
-    fn flow_of(&mut self, hash: u64) -> usize {
-        let bucket = &mut self.buckets[(hash % u64::from(self.parameters.flows)) as usize];
+    /// The flow of a key; a flow's memory is taken when its first packet comes.
+    fn flow_of(&mut self, key: u64) -> usize {
+        let bucket = &mut self.buckets[bucket_of(key, self.parameters.flows)];
         if *bucket == 0 {
             self.flows.push(Flow {
                 fifo: Fifo::new(),
@@ -175,7 +175,7 @@ impl<P: Packet> Discipline<P> for FqCodelQueue<P> {
     }
 
     fn restore(&mut self, packet: Queued<P>) {
-        let index = self.flow_of(packet.packet.flow_hash());
+        let index = self.flow_of(packet.packet.flow_key());
         self.append(index, packet);
     }
 
@@ -204,4 +204,13 @@ impl<P: Packet> Discipline<P> for FqCodelQueue<P> {
     fn bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+/// The bucket of a key. Keys count up in some of their bits (ports, numbers of applications), so all bits are mixed first:
+/// the finalizer of SplitMix64, then Lemire's reduction, which takes the high bits.
+fn bucket_of(key: u64, buckets: u32) -> usize {
+    let key = (key ^ key >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let key = (key ^ key >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let key = key ^ key >> 31;
+    ((u128::from(key) * u128::from(buckets)) >> 64) as usize
 }
