@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_run import END_S, counters, direction, event, made_run, resolved, result, samples_table, units_table
+from made_run import END_S, counters, direction, event, made_run, resolved, result, samples_table, total, units_table
 from mptcplab import metrics
-from mptcplab.results import Absent, Evaluation, RunData, Samples, Units, recoveries
+from mptcplab.errors import SpecError
+from mptcplab.results import Absent, Evaluation, RunData, Samples, Units, check, recoveries
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,10 @@ def number(evaluation: Evaluation, path: str, metric: str) -> float:
         ("flows.voice", "reorder_extent", 1),
         ("flows.voice", "n_reordering", 1),
         ("events.cut", "recovery_s", 0.4),
-        ("events.cut", "recovery_before_s", 10.3),
+        ("events.cut", "full_rate_s", 10.3),
+        ("events.cut", "shortfall_s", 1),
+        ("flows.bulk", "recovery_s", 0.4),
+        ("flows.bulk", "full_rate_s", 10.3),
         ("events.cut", "outage_actual_s", 10),
         ("events.cut.flows.bulk", "gap_s", 0.5),
         ("events.cut.flows.bulk", "mean_during_bps", 3.456e6),
@@ -86,6 +90,30 @@ def test_recoveries_are_from_failure_and_repair_to_both_targets() -> None:
         ("cut", "repair", "before"): pytest.approx(0.3),
         ("cut", "repair", "remaining_capacity"): pytest.approx(0.3),
     }
+
+
+def test_a_burst_before_a_failure_does_not_raise_the_target_above_the_ceiling() -> None:
+    released = [
+        (entity, metric, t, values + np.where(t > 9.5, 2e6, 0))
+        if metric == "bytes_in_order"
+        else (entity, metric, t, values)
+        for entity, metric, t, values in counters()
+        if entity == "flows.bulk"
+    ]
+    experiment = resolved()
+    experiment["flows"][0]["ceiling_bps"] = 7_200_000
+    burst = RunData(experiment, result(experiment), Samples(samples_table(released)), Units(units_table()))
+    evaluation = Evaluation(burst)
+    before = number(evaluation, "events.cut.flows.bulk", "mean_before_bps")
+    assert before > experiment["flows"][0]["ceiling_bps"]
+    assert number(evaluation, "events.cut.flows.bulk", "full_recovery") == 1
+    assert number(evaluation, "events.cut.flows.bulk", "full_rate_s") == pytest.approx(10.4, abs=0.2)
+
+
+def test_metrics_that_were_renamed_say_how_they_are_called_now() -> None:
+    experiment = resolved(expect=["events.cut.recovery_before_s < 20"])
+    with pytest.raises(SpecError, match=r"cut\.yaml:21.*recovery_before_s is called full_rate_s now"):
+        check(experiment["expect"], experiment)
 
 
 def test_a_flow_that_loses_its_only_path_has_no_remaining_capacity() -> None:
@@ -173,11 +201,28 @@ def test_crossover_interpolates_between_neighbours() -> None:
 
 
 def test_an_outage_that_a_full_queue_hides_at_first_is_still_one() -> None:
+    silent = (12.6, 14.0)
     cut = event("cut", 9.5, {"kind": "interface_down", "interface": "client.wlan0"})
-    crowded = event("next", 12, {"kind": "exec", "host": "client", "argv": ["true"]})
-    experiment = resolved(events=[cut, crowded])
-    found = {r.of: r.seconds for r in recoveries(made_run(experiment), "bulk")}
-    assert found["remaining_capacity"] == pytest.approx(0.9)
+    experiment = resolved(events=[cut])
+    t = np.round(np.arange(0, END_S + 0.05, 0.1), 6)
+    rate = np.where((t[:-1] >= silent[0] - 1e-6) & (t[:-1] < silent[1] - 1e-6), 0.0, 3.7e6)
+    delivered = [("flows.bulk", "bytes_in_order", t, total(rate))]
+    run = RunData(experiment, result(experiment), Samples(samples_table(delivered)), Units(units_table()))
+    found = {r.of: r.seconds for r in recoveries(run, "bulk")}
+    assert found["remaining_capacity"] == pytest.approx(silent[1] - 9.5 - 0.1, abs=0.11)
+
+
+def test_the_target_follows_what_the_network_can_carry() -> None:
+    wifi = event("wifi", 10, {"kind": "interface_down", "interface": "client.wlan0"})
+    slower = direction(1_000_000)
+    lte = event("lte", 10.2, {"kind": "set_link", "link": "lte", "forward": slower, "backward": slower})
+    experiment = resolved(events=[wifi, lte])
+    t = np.round(np.arange(0, END_S + 0.05, 0.1), 6)
+    delivered = [("flows.bulk", "bytes_in_order", t, total(np.where(t[:-1] < 10.2 - 1e-6, 7.2e6, 0.9e6)))]
+    run = RunData(experiment, result(experiment), Samples(samples_table(delivered)), Units(units_table()))
+    assert number(Evaluation(run), "events.wifi", "recovery_s") == 0
+    assert number(Evaluation(run), "flows.bulk", "recovery_s") == 0
+    assert isinstance(Evaluation(run).value("events.wifi", "full_rate_s"), Absent)
 
 
 def test_flows_that_an_event_does_not_concern_do_not_spoil_its_recovery() -> None:

@@ -149,9 +149,9 @@ def test_outages_are_one_table_over_experiments_and_variants(tmp_path: Path) -> 
     arms = arms_of([bundle for bundle, _ in found])
     outages = outages_of(arms)
     assert outages is not None
-    assert outages.heads[:3] == ["outage", "arm", "n"]
+    assert outages.heads[:3] == ["event", "arm", "n"]
     columns = [outages.heads.index(head) for head in ("recovery", "subflows reused", "re-created")]
-    rows = {row[1]: [row[column] for column in columns] for row in outages.rows}
+    rows = {row[1]: [row[column] for column in columns] for row in outages.rows if row[0] == "cut"}
     assert rows == {
         "n1, pm=full_mesh": ["400 ms", "0", "1"],
         "n2, pm=full_mesh": ["400 ms", "0", "1"],

@@ -107,12 +107,20 @@ def test_the_page_says_what_happened_first(page: str) -> None:
     words = [
         "bulk (mptcp) carried 5.8",
         "of its ceiling of 7.40 Mbit/s",
-        "cut at 10 s: the worst flow had recovered after 400 ms",
+        "cut at 10 s: the worst flow had nine tenths of what the network could carry after 400 ms; it had less in 1 s of 10 s",
         "Expectations: 2 of 3 held",
         "Substituted: flows.bulk.cc: reno instead of lia (not in this kernel).",
     ]
     for sentence in words:
         assert 0 < page.index(sentence) < page.index("<figure")
+
+
+def test_a_page_of_an_earlier_version_has_what_its_metrics_were(tmp_path: Path) -> None:
+    bundle, run = recorded(tmp_path)
+    old = {**bundle.record["metrics"]["events.cut"], "recovery_before_s": 10.3}
+    del old["shortfall_s"], old["full_rate_s"]
+    record = bundle.record | {"metrics": bundle.record["metrics"] | {"events.cut": old}}
+    assert "after 400 ms; longest silence" in page_of(record, run, bundle.path)
 
 
 def test_the_page_is_complete_in_itself(page: str) -> None:

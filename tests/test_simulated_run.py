@@ -46,7 +46,7 @@ def test_metrics_of_a_simulated_outage(bundle: Bundle) -> None:
     assert flow["delay_p50_s"] == pytest.approx(0.02 + 1292 * 8 / 4e6, abs=1e-6)
     assert cut["gap_s"] == pytest.approx(2, abs=0.05)
     assert cut["outage_measured_s"] == pytest.approx(2, abs=0.11)
-    assert cut["recovery_before_s"] == pytest.approx(2, abs=0.15)
+    assert cut["full_rate_s"] == pytest.approx(2, abs=0.15)
     assert cut["full_recovery"] == 1
     assert [verdict["held"] for verdict in bundle.record["expectations"]] == [True, True]
 

@@ -11,6 +11,7 @@ from mptcplab.cli.output import RESULTS, print_table
 from mptcplab.report.quantities import quantity
 from mptcplab.report.verdict import fell_back, substituted, user_code
 from mptcplab.results import Spread
+from mptcplab.results.recovery import UNRECOVERED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ BARS, ARROW = " ▁▂▃▄▅▆▇█", "↑"
 #: For terminals that have nothing but ASCII.
 ASCII_BARS, ASCII_ARROW = " .:-=+*%#", "^"
 
-COLUMNS = ("experiment", "flow", "goodput", "of ceiling", "lost", "delay p50", "recovery")
+COLUMNS = ("experiment", "flow", "goodput", "of ceiling", "lost", "delay p50", "recovery", "full rate again")
 METRICS = (
     ("goodput_bps", "bit/s"),
     ("ceiling_ratio", ""),
@@ -161,12 +162,12 @@ def _rows(name: str, repetitions: Sequence[Bundle]) -> list[tuple[str, ...]]:
             escape(label) if index == 0 else "",
             escape(flow),
             *(_value(repetitions, flow, metric, unit) for metric, unit in METRICS),
-            _recovery(repetitions, flow),
+            *(_reached(repetitions, flow, metric) for metric in ("recovery_s", "full_rate_s")),
         )
         for index, flow in enumerate(flows[:MOST_FLOWS])
     ]
     hidden = len(flows) - len(rows)
-    return [*rows, ("", f"and {hidden} more: --json has all", "", "", "", "", "")] if hidden else rows
+    return [*rows, ("", f"and {hidden} more: --json has all", *[""] * (len(COLUMNS) - 2))] if hidden else rows
 
 
 def _value(repetitions: Sequence[Bundle], flow: str, metric: str, unit: str) -> str:
@@ -174,14 +175,16 @@ def _value(repetitions: Sequence[Bundle], flow: str, metric: str, unit: str) -> 
     return _median([value for value in known if value is not None], unit)
 
 
-def _recovery(repetitions: Sequence[Bundle], flow: str) -> str:
-    """The longest of the run's recovery times after failures, against what was left of the capacity."""
-    worst = []
-    for bundle in repetitions:
-        times = [entry["recovery"] for entry in bundle.record["flows"] if entry["id"] == flow]
-        found = [r["seconds"] for r in times[0] if r["seconds"] is not None] if times else []
-        worst += [max(found)] if found else []
-    return _median(worst, "s")
+def _reached(repetitions: Sequence[Bundle], flow: str, metric: str) -> str:
+    """A time after events, the longest of a run, and in how many of the runs the flow came so far."""
+    path = f"flows.{flow}"
+    known = [bundle.record["metrics"].get(path, {}).get(metric) for bundle in repetitions]
+    found = [value for value in known if value is not None]
+    why = [bundle.record["absent"].get(path, {}).get(metric, "") for bundle in repetitions]
+    missed = sum(reason.startswith(UNRECOVERED) for reason in why)
+    if missed and not found:
+        return "not reached"
+    return f"{_median(found, 's')} in {len(found)} of {len(found) + missed}" if missed else _median(found, "s")
 
 
 def _median(values: list[float], unit: str) -> str:

@@ -21,6 +21,8 @@ from mptcplab.results.entities import Json
 OUTAGE = {
     "full_recovery": "came back",
     "recovery_s": "recovery",
+    "full_rate_s": "full rate again",
+    "shortfall_s": "short of it",
     "subflows_reused": "subflows reused",
     "subflows_recreated": "re-created",
     "gap_s": "longest silence",
@@ -213,7 +215,7 @@ def table_of(arms: Arms, flows: list[str] | None = None) -> Grid:
 
 
 def outages_of(arms: Arms) -> Grid | None:
-    """How each arm got over its outages, a row for each arm and outage: medians over the runs; None without outages."""
+    """How each arm got over outages and repairs, a row for each arm and event: medians over the runs; None without."""
     names: dict[str, None] = {}
     for bundle in (bundle for bundles in arms.values() for bundle in bundles):
         events = bundle.record["events"]
@@ -223,13 +225,13 @@ def outages_of(arms: Arms) -> Grid | None:
         for event in names
         for arm, bundles in arms.items()
     }
-    told = {key: spreads for key, spreads in found.items() if spreads["mean_before_bps"] is not None}
+    told = {key: spreads for key, spreads in found.items() if spreads["mean_before_bps"] or spreads["recovery_s"]}
     shown = [metric for metric in OUTAGE if any(spreads[metric] is not None for spreads in told.values())]
     rows = [
         [event, arm, str(len(arms[arm])), *(_told(arms[arm], event, metric, spreads[metric]) for metric in shown)]
         for (event, arm), spreads in told.items()
     ]
-    heads = ["outage", "arm", "n", *(OUTAGE[metric] for metric in shown)]
+    heads = ["event", "arm", "n", *(OUTAGE[metric] for metric in shown)]
     return Grid(heads, rows, frozenset(range(2, len(heads)))) if rows else None
 
 

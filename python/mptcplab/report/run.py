@@ -39,6 +39,8 @@ FLOW_COLUMNS = (
     "loss_ratio",
     "reordering_ratio",
 )
+TIMES_OF_EVENTS = {"recovery_s": "recovery", "full_rate_s": "full rate again", "shortfall_s": "short of it"}
+EVENT_COLUMNS = (*TIMES_OF_EVENTS, "gap_s", "unaffected_fraction")
 LINK_COLUMNS = ("offered_packets", "delivered_packets", "utilisation", "queue_bytes_max", "queue_delay_s")
 
 
@@ -136,11 +138,11 @@ def _flows(record: Json) -> Grid:
 
 
 def _events(record: Json) -> Grid:
-    heads = ["event", "what", "asked", "actual", "recovery", "longest silence", "rate kept"]
+    heads = ["event", "what", "asked", "actual", *TIMES_OF_EVENTS.values(), "longest silence", "rate kept"]
     rows = []
     for event in record["events"][:MOST_ROWS]:
         path = f"events.{event['id']}"
-        measured = [_value(record, path, "event", name) for name in ("recovery_s", "gap_s", "unaffected_fraction")]
+        measured = [_value(record, path, "event", name) for name in EVENT_COLUMNS]
         times = [quantity(event[name], "s") for name in ("asked_s", "actual_s")]
         rows.append([event["id"], in_words(event["action"]), *times, *measured])
     return Grid(heads, rows, frozenset(range(2, len(heads))))
@@ -162,7 +164,9 @@ def _all_metrics(record: Json, run: RunData) -> Grid:
     rows = []
     for path, values in record["metrics"].items():
         for name, value in values.items():
-            metric = METRICS[known[path].kind, name]
+            metric = METRICS.get((known[path].kind, name))
+            if metric is None:
+                continue  # of an earlier version
             why = record["absent"].get(path, {}).get(name, "")
             rows.append(
                 [f"{path}.{name}", quantity(value, metric.unit) if value is not None else why, metric.definition]

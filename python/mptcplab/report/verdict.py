@@ -6,6 +6,8 @@ from mptcplab.report.quantities import quantity
 from mptcplab.results.entities import Json
 
 BACKENDS = {"sim": "in the simulator", "userspace": "on our own stack", "kernel": "on the Linux kernel"}
+#: What a flow can be asked for: see ``recovery_s`` in the metric table.
+CARRIED = "nine tenths of what the network could carry"
 MOST_FLOWS = 4
 MOST_EVENTS = 6
 
@@ -19,8 +21,8 @@ def sentences(record: Json, duration_s: float) -> list[str]:
         total = record["metrics"]["run"]["goodput_bps"]
         said.append(f"All {len(record['flows'])} flows together carried {quantity(total, 'bit/s')}.")
     names = dict.fromkeys(event["parent"] or event["id"] for event in record["events"])
-    told = [sentence for name in names if (sentence := _event(record, name))]
-    more = [f"{len(told) - MOST_EVENTS} more outages are in the table of events."] if len(told) > MOST_EVENTS else []
+    told = [sentence for name in names if (sentence := _event(record, name, duration_s))]
+    more = [f"{len(told) - MOST_EVENTS} more are in the table of events."] if len(told) > MOST_EVENTS else []
     return said + told[:MOST_EVENTS] + more + _lateness(record)
 
 
@@ -54,22 +56,42 @@ def _flow(flow: Json) -> str:
     return carried + "."
 
 
-def _event(record: Json, name: str) -> str | None:
-    """How the worst flow got over a failure; nothing for events that take nothing away."""
+def _event(record: Json, name: str, duration_s: float) -> str | None:
+    """How the worst flow got over all that an event heads; nothing for events that neither take nor give capacity."""
     metrics = record["metrics"].get(f"events.{name}", {})
+    start = f"{name} {_when(record, name)}"
     if metrics.get("mean_before_bps") is None:
-        return None
-    start = f"{name} at {quantity(metrics['actual_s'], 's')}"
+        back = metrics.get("recovery_s")
+        return None if back is None else f"{start}: the worst flow had {CARRIED} after {quantity(back, 's')}."
+    short = _shortfall(metrics, duration_s)
+    silence = f"longest silence {quantity(metrics['gap_s'], 's')}{_subflows(metrics)}"
     recovery = metrics["recovery_s"]
     if recovery is None:
         why = record["absent"].get(f"events.{name}", {}).get("recovery_s", "unknown")
-        return f"{start}: no recovery time ({why})."
-    silence = quantity(metrics["gap_s"], "s")
-    after = _subflows(metrics)
-    if recovery == 0:
-        kept = "no flow fell below nine tenths of what the network could still carry"
-        return f"{start}: {kept}; longest silence {silence}{after}."
-    return f"{start}: the worst flow had recovered after {quantity(recovery, 's')}; longest silence {silence}{after}."
+        return f"{start}: no recovery time ({why}){short}; {silence}."
+    if recovery == 0 and metrics.get("shortfall_s") == 0:
+        return f"{start}: every flow kept {CARRIED}; {silence}."
+    changes = sum(name in (event["parent"], event["id"]) for event in record["events"])
+    after = f"after {quantity(recovery, 's')}"
+    if changes > 1:
+        after = f"at the latest {quantity(recovery, 's')} after each of its {changes} changes"
+    return f"{start}: the worst flow had {CARRIED} {after}{short}; {silence}."
+
+
+def _when(record: Json, name: str) -> str:
+    """When an event happened, or from when to when a sequence."""
+    times = [event["actual_s"] for event in record["events"] if name in (event["parent"], event["id"])]
+    first, last = min(times), max(times)
+    return f"at {quantity(first, 's')}" if first == last else f"from {quantity(first, 's')} to {quantity(last, 's')}"
+
+
+def _shortfall(metrics: Json, duration_s: float) -> str:
+    """How long a flow had less than it could have had, from the first failure to the last repair."""
+    shortfall, outage = metrics.get("shortfall_s"), metrics.get("outage_actual_s")
+    if not shortfall:
+        return ""
+    outage = duration_s - metrics["actual_s"] if outage is None else outage
+    return f"; it had less in {quantity(shortfall, 's')} of {quantity(outage, 's')}"
 
 
 def _subflows(metrics: Json) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from mptcplab import metrics
 from mptcplab.metrics.recovery import BASELINE_S
 from mptcplab.results import recovery
-from mptcplab.results.run_data import Absent, Happening, NotConcerned, RunData, Value
+from mptcplab.results.run_data import Absent, Happening, NotConcerned, RunData, Value, worst
 from mptcplab.results.subflows import recreated_after, reused
 from mptcplab.results.tables import Series
 
@@ -49,46 +49,34 @@ class EventView:
         return [flow for flow in running if recovery.touches(self.run, flow, happening)] or running
 
 
-def worst(
-    values: Iterable[Value], choose: Callable[[list[float]], float], why_none: str = "no flow was running at the event"
-) -> Value:
-    """The worst of several values; absent as soon as one is, for then the worst is not known."""
-    known: list[float] = []
-    nothing: Absent = Absent(why_none)
-    for value in values:
-        if isinstance(value, NotConcerned):
-            nothing = value
-        elif isinstance(value, Absent):
-            return value
-        else:
-            known.append(value)
-    return choose(known) if known else nothing
-
-
 def recovery_s(event: EventView) -> Value:
-    """Worst default recovery time over the flows; of a compound event, over its failures if it has any."""
+    """Worst time over the flows and members until a flow has what the network can carry."""
     return worst(
-        (
-            recovery.default_recovery(event.run, flow, h)
-            for h in event.failures or event.happenings
-            for flow in event.concerned(h)
-        ),
-        max,
+        (recovery.default_recovery(event.run, flow, h) for h in event.happenings for flow in event.concerned(h)), max
     )
 
 
-def recovery_to(event: EventView, of: recovery.Target) -> Value:
-    """Worst time from the failures to one target over the flows."""
+def full_rate_s(event: EventView) -> Value:
+    """Worst time over the flows from the failures until a flow has what it had before."""
     if not event.failures:
         return Absent(NO_OUTAGE)
-    return worst(
-        (recovery.recovery_s(event.run, flow, h, h, of) for h in event.failures for flow in event.concerned(h)), max
-    )
+    return worst((recovery.full_rate_s(event.run, flow, h) for h in event.failures for flow in event.concerned(h)), max)
+
+
+def shortfall_s(event: EventView) -> Value:
+    """Most seconds of the outage in which a flow had less than the network could carry."""
+    outage = _outage(event)
+    if isinstance(outage, Absent):
+        return outage
+    return worst((recovery.shortfall_s(event.run, flow, *outage) for flow in event.concerned(event.failures[0])), max)
 
 
 def gap_s(event: EventView) -> Value:
-    """Longest silence over the flows and members."""
-    return worst((recovery.gap_s(event.run, flow, h) for h in event.happenings for flow in event.concerned(h)), max)
+    """Longest silence over the flows, from the first member to 5 s after the last."""
+    until_s = max(h.actual_s for h in event.happenings) + recovery.GAP_WINDOW_S
+    return worst(
+        (recovery.gap_s(event.run, flow, h, until_s) for h in event.happenings for flow in event.concerned(h)), max
+    )
 
 
 def unaffected_fraction(event: EventView) -> Value:
@@ -130,8 +118,12 @@ def mean_after_bps(event: EventView) -> Value:
 
 
 def full_recovery(event: EventView) -> Value:
-    """1 if the mean after the outage is at least 0.95 of the mean before it, else 0."""
-    before, after = mean_before_bps(event), mean_after_bps(event)
+    """1 if the mean after the outage is at least 0.95 of the mean before it, or of what the links could carry then."""
+    outage, after = _outage(event), mean_after_bps(event)
+    if isinstance(outage, Absent):
+        return outage
+    running = [flow for flow in event.flows if event.run.start_s(flow) < outage[0] < event.run.flow_end_s(flow)]
+    before = worst((recovery.target_before_bps(event.run, flow, outage[0]) for flow in running), sum)
     if isinstance(before, Absent):
         return before
     return after if isinstance(after, Absent) else float(after >= 0.95 * before)
@@ -210,8 +202,8 @@ EVENT_METRICS: dict[str, Callable[[EventView], Value]] = {
     "asked_s": lambda event: min(h.asked_s for h in event.happenings),
     "actual_s": lambda event: min(h.actual_s for h in event.happenings),
     "recovery_s": recovery_s,
-    "recovery_before_s": lambda event: recovery_to(event, "before"),
-    "recovery_remaining_s": lambda event: recovery_to(event, "remaining_capacity"),
+    "full_rate_s": full_rate_s,
+    "shortfall_s": shortfall_s,
     "gap_s": gap_s,
     "unaffected_fraction": unaffected_fraction,
     "mean_before_bps": mean_before_bps,

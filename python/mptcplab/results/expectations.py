@@ -18,7 +18,7 @@ from mptcplab.results.entities import Entity, Json, entities
 from mptcplab.results.evaluation import Evaluation
 from mptcplab.results.run_data import Absent, Value
 from mptcplab.results.subflows import subflow_at
-from mptcplab.results.table import METRICS, Metric, metrics_of, nearest
+from mptcplab.results.table import FORMER, METRICS, Metric, metrics_of, nearest
 
 ROOTS = ("flows", "links", "interfaces", "hosts", "nodes", "probes", "events", "run")
 _PATH = re.compile(rf"(?<![\w.])(?:{'|'.join(ROOTS)})(?:\.[\w:@+]+(?:-[\w:@+]+)*)+")
@@ -192,6 +192,9 @@ def _refuse_entity(path: str, name: str, known: dict[str, Entity], where: Where)
 
 def _refuse_metric(entity: Entity, name: str, where: Where) -> None:
     """Raise SpecError for a metric that the entity does not have."""
+    former = FORMER.get((entity.kind, name))
+    if former is not None:
+        raise SpecError(f"{entity.path}.{name} is called {former} now", where, allowed=f"{entity.path}.{former}")
     names = [metric.name for metric in metrics_of(entity.kind) if metric.scalar]
     close = nearest(name, names)
     hint = f"; did you mean {close}?" if close else ""

@@ -10,12 +10,14 @@ import numpy as np
 
 from mptcplab import metrics
 from mptcplab.metrics.arrays import Floats
+from mptcplab.results import recovery
 from mptcplab.results.entities import Json
-from mptcplab.results.run_data import Absent, RunData, Value
+from mptcplab.results.run_data import Absent, Happening, NotConcerned, RunData, Value, worst
 from mptcplab.results.subflows import NO_SUBFLOWS, recreated, reused, subflows_of
 from mptcplab.results.tables import NANOS_PER_SECOND, UnitTimes
 
 NO_CONNECTION = "datagrams have no connection"
+NO_EVENT = "no event concerns the flow"
 NO_VIDEO = "the flow is no video"
 NO_STREAM = "the flow is no streaming"
 #: Units of a stream that are judged one by one: 80 MB of times.
@@ -127,6 +129,22 @@ def _established_ns(flow: FlowView) -> int | Absent | None:
     if established_ns is None and flow.described["app"]["kind"] in PROGRAMS:
         return Absent("the program does not tell when it connected")
     return established_ns
+
+
+def recovery_s(flow: FlowView) -> Value:
+    """Longest time until the flow had what the network could carry, over the events that concern it."""
+    happenings = flow.run.happenings
+    return worst((_of_event(flow, h, recovery.default_recovery) for h in happenings), max, NO_EVENT)
+
+
+def full_rate_s(flow: FlowView) -> Value:
+    """Longest time until the flow had what it had before, over the failures that concern it."""
+    return worst((_of_event(flow, h, recovery.full_rate_s) for h in flow.run.happenings), max, NO_EVENT)
+
+
+def _of_event(flow: FlowView, happening: Happening, time_of: Callable[[RunData, str, Happening], Value]) -> Value:
+    running = flow.run.start_s(flow.id) < happening.actual_s < flow.run.flow_end_s(flow.id)
+    return time_of(flow.run, flow.id, happening) if running else NotConcerned(recovery.NOT_RUNNING)
 
 
 def redundancy_ratio(flow: FlowView) -> Value:
@@ -352,6 +370,8 @@ FLOW_METRICS: dict[str, Callable[[FlowView], Value]] = {
     "connect_time_s": connect_time_s,
     "connection_established": connection_established,
     "connection_survived": connection_survived,
+    "recovery_s": recovery_s,
+    "full_rate_s": full_rate_s,
     "redundancy_ratio": redundancy_ratio,
     "load_balance": load_balance,
     "subflows_reused": lambda flow: reused(flow.run, flow.id, flow.run.happenings),

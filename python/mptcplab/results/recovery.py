@@ -19,8 +19,9 @@ Effect = Literal["failure", "repair"]
 Target = Literal["before", "remaining_capacity"]
 
 BIN_S = 1.0
-SHORT_BIN_S = 0.1
 GAP_WINDOW_S = 5.0
+UNRECOVERED = "the flow did not hold"
+NO_FAILURE = "the event takes nothing from the flow"
 NOT_RUNNING = "the flow was not running at the event"
 LATE_EFFECT_S = 3.0
 
@@ -72,6 +73,19 @@ def failure_before(run: RunData, repair: Happening) -> Happening | None:
     return failures[-1] if failures else None
 
 
+@once_a_run
+def first_of_outage(run: RunData, flow: str, failure: Happening) -> Happening:
+    """The first failure since which something has been down: what the flow had before it is what it can have again."""
+    for earlier in run.happenings:
+        if earlier.actual_s >= failure.actual_s:
+            break
+        repair = repair_of(run, earlier)
+        lasted = repair is None or repair.actual_s > failure.actual_s
+        if lasted and effect_of(run, flow, earlier) == "failure" and run.start_s(flow) < earlier.actual_s:
+            return first_of_outage(run, flow, earlier)
+    return failure
+
+
 def recoveries(run: RunData, flow: str) -> list[Recovery]:
     """All recovery times of a flow: each failure from itself and from its repair, and each repair of no failure."""
     found: list[Recovery] = []
@@ -88,39 +102,86 @@ def recoveries(run: RunData, flow: str) -> list[Recovery]:
 
 
 def default_recovery(run: RunData, flow: str, happening: Happening) -> Value:
-    """The recovery time that an expectation means: see ``recovery_s`` in the metric table."""
+    """Seconds until the flow has what the network can carry after an event: see ``recovery_s`` in the metric table."""
     effect = effect_of(run, flow, happening)
     if effect is None:
         return NotConcerned("the event neither takes capacity from the flow nor gives it back")
-    if effect == "repair":
-        return recovery_s(run, flow, failure_before(run, happening) or happening, happening, "before")
-    left = capacity_bps(run, flow, happening.actual_s)
-    return recovery_s(run, flow, happening, happening, "remaining_capacity" if left else "before")
+    failure = happening if effect == "failure" else failure_before(run, happening) or happening
+    return recovery_s(run, flow, first_of_outage(run, flow, failure), happening, "remaining_capacity")
+
+
+def full_rate_s(run: RunData, flow: str, happening: Happening) -> Value:
+    """Seconds from a failure until the flow has what it had before: see ``full_rate_s`` in the metric table."""
+    if effect_of(run, flow, happening) != "failure":
+        return NotConcerned(NO_FAILURE)
+    return recovery_s(run, flow, happening, happening, "before")
 
 
 @once_a_run
 def recovery_s(run: RunData, flow: str, failure: Happening, since: Happening, of: Target) -> Value:
-    """Seconds from ``since`` until the flow holds 0.9 of its rate before ``failure``, or of what is left if less."""
-    before = mean_before_bps(run, flow, failure.actual_s)
-    counter = run.in_order(flow)
+    """Seconds from ``since`` until the flow holds 0.9 of its target; its rate before ``failure`` is the most of it."""
+    before, counter = target_before_bps(run, flow, failure.actual_s), run.in_order(flow)
     if isinstance(before, Absent) or counter is None:
         return before
-    target = before
-    if of == "remaining_capacity":
-        left = capacity_bps(run, flow, since.actual_s)
-        if not left:
-            return Absent("no path of the flow was left" if left == 0 else "a path of the flow has no rate limit")
-        target = min(before, left)
-    if target <= 0:
+    if before <= 0:
         return NotConcerned("the flow carried nothing before the event")
-    width = _bin_width(run, since)
+    width = max(BIN_S, _interval_s(run))
     starts, rates, apart = _sliding_bins(
         run, counter.times_s, counter.values, since.actual_s, run.flow_end_s(flow), width
     )
-    late = _late_dip(run, since, starts, rates, FRACTION * target / 2)
-    seconds = metrics.recovery_time(starts[late:], rates[late:], since.actual_s, FRACTION * target, bins_apart=apart)
-    unrecovered = f"the flow did not hold {FRACTION:g} of {target:.4g} bit/s for {HOLD_BINS * width:g} s before its end"
-    return Absent(unrecovered) if seconds is None else round(seconds, 9)
+    targets = np.full(len(starts), before)
+    if of == "remaining_capacity":
+        targets = targets_bps(run, flow, before, starts, starts + width)
+    # Nobody has recovered while nothing can be carried.
+    reached = np.divide(rates, targets, out=np.zeros(len(rates)), where=targets > 0)
+    late = _late_dip(run, since, starts, reached)
+    seconds = metrics.recovery_time(starts[late:], reached[late:], since.actual_s, FRACTION, bins_apart=apart)
+    return Absent(_unrecovered(run, flow, before, since, of, width)) if seconds is None else round(seconds, 9)
+
+
+def _unrecovered(run: RunData, flow: str, before: float, since: Happening, of: Target, width_s: float) -> str:
+    left = capacity_bps(run, flow, since.actual_s)
+    if of == "remaining_capacity" and left == 0 and capacity_bps(run, flow, run.flow_end_s(flow)) == 0:
+        return "no path of the flow was left"
+    what = f"{before:.4g} bit/s"
+    if of == "remaining_capacity":
+        what = f"what the network could carry, at most {what},"
+    return f"{UNRECOVERED} {FRACTION:g} of {what} for {HOLD_BINS * width_s:g} s before its end"
+
+
+def targets_bps(run: RunData, flow: str, before: float, starts_s: Floats, ends_s: Floats) -> Floats:
+    """What a flow can be asked to carry between times: what the network carries then, at most ``before``."""
+    changes = [0.0, *(happening.actual_s for happening in run.happenings)]
+    known = [capacity_bps(run, flow, at) for at in changes]
+    bits = np.zeros(len(starts_s))
+    for since, until, capacity in zip(changes, [*changes[1:], np.inf], known, strict=True):
+        seconds = np.clip(np.minimum(ends_s, until) - np.maximum(starts_s, since), 0, None)
+        bits += seconds * (before if capacity is None else min(before, capacity))
+    return bits / (ends_s - starts_s)
+
+
+@once_a_run
+def target_before_bps(run: RunData, flow: str, event_s: float) -> Value:
+    """Mean goodput before an event, at most what the network carried then: late data released in a burst add to it."""
+    mean = mean_before_bps(run, flow, event_s)
+    if isinstance(mean, Absent):
+        return mean
+    start = max(run.start_s(flow), event_s - BASELINE_S)
+    at_most = targets_bps(run, flow, np.inf, np.array([start]), np.array([event_s]))
+    return float(min(mean, at_most[0]))
+
+
+def shortfall_s(run: RunData, flow: str, start_s: float, end_s: float) -> Value:
+    """How many seconds between two times the flow had less than 0.9 of what the network could carry."""
+    before, counter = target_before_bps(run, flow, start_s), run.in_order(flow)
+    if isinstance(before, Absent) or counter is None:
+        return before
+    if before <= 0:
+        return NotConcerned("the flow carried nothing before the event")
+    starts, rates = metrics.binned_rate(
+        counter.times_s, counter.values, start_s, min(end_s, run.flow_end_s(flow)), BIN_S
+    )
+    return BIN_S * float(np.count_nonzero(rates < FRACTION * targets_bps(run, flow, before, starts, starts + BIN_S)))
 
 
 def mean_before_bps(run: RunData, flow: str, event_s: float) -> Value:
@@ -134,18 +195,21 @@ def mean_before_bps(run: RunData, flow: str, event_s: float) -> Value:
     return Absent(NOT_RUNNING) if mean is None else mean
 
 
-def gap_s(run: RunData, flow: str, happening: Happening) -> Value:
-    """Longest silence around an event; one that lasts to the end of an unfinished flow counts until there."""
+def gap_s(run: RunData, flow: str, happening: Happening, until_s: float) -> Value:
+    """Longest silence from an event to a time; one that lasts to the end of an unfinished flow counts until there."""
     if not run.start_s(flow) < happening.actual_s < run.flow_end_s(flow):
         return Absent(NOT_RUNNING)
     edges = [run.start_s(flow), *run.deliveries_s(flow).tolist(), run.flow_end_s(flow)]
-    silence = metrics.longest_silence(edges, happening.actual_s, GAP_WINDOW_S)
+    silence = metrics.longest_silence(edges, happening.actual_s, until_s - happening.actual_s)
     return Absent("nothing was delivered") if silence is None else round(silence, 9)
 
 
 def _times(run: RunData, flow: str, failure: Happening, since: Happening, effect: Effect) -> list[Recovery]:
-    targets: tuple[Target, ...] = ("before", "remaining_capacity")
-    return [Recovery(failure.id, effect, of, recovery_s(run, flow, failure, since, of)) for of in targets]
+    first = first_of_outage(run, flow, failure)
+    return [
+        Recovery(failure.id, effect, "before", recovery_s(run, flow, failure, since, "before")),
+        Recovery(failure.id, effect, "remaining_capacity", recovery_s(run, flow, first, since, "remaining_capacity")),
+    ]
 
 
 def subject_of(action: Json) -> str | None:
@@ -153,19 +217,12 @@ def subject_of(action: Json) -> str | None:
     return action.get("interface") or action.get("link")
 
 
-def _late_dip(run: RunData, since: Happening, starts: Floats, rates: Floats, below: float) -> int:
+def _late_dip(run: RunData, since: Happening, starts: Floats, reached: Floats) -> int:
     """The first bin of a collapse soon after the event, else 0: a full queue hides a failure until it has drained."""
     nexts = [other.actual_s for other in run.happenings if other.actual_s > since.actual_s]
     soon = min([since.actual_s + LATE_EFFECT_S, *nexts])
-    dips = np.flatnonzero((rates < below) & (starts < soon))
+    dips = np.flatnonzero((reached < FRACTION / 2) & (starts < soon))
     return int(dips[0]) if len(dips) else 0
-
-
-def _bin_width(run: RunData, since: Happening) -> float:
-    """1 s, or 0.1 s if the next event would fall into the bins; never below the sample interval."""
-    soon = since.actual_s + (HOLD_BINS + 1) * BIN_S
-    crowded = any(since.actual_s < other.actual_s < soon for other in run.happenings)
-    return max(SHORT_BIN_S if crowded else BIN_S, _interval_s(run))
 
 
 def _interval_s(run: RunData) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, TypeVar, TypeVarTuple
@@ -32,6 +32,22 @@ class NotConcerned(Absent):
 Value = float | Absent
 Arguments = TypeVarTuple("Arguments")
 Found = TypeVar("Found")
+
+
+def worst(
+    values: Iterable[Value], choose: Callable[[list[float]], float], why_none: str = "no flow was running at the event"
+) -> Value:
+    """The worst of several values; absent as soon as one is, for then the worst is not known."""
+    known: list[float] = []
+    nothing: Absent = Absent(why_none)
+    for value in values:
+        if isinstance(value, NotConcerned):
+            nothing = value
+        elif isinstance(value, Absent):
+            return value
+        else:
+            known.append(value)
+    return choose(known) if known else nothing
 
 
 @dataclass(frozen=True)

@@ -144,6 +144,10 @@ _FLOW = [
        f"{_REUSED}, of all outages", grouped="sum", papers="subflows_reused"),
     _m("flow", "subflows_recreated", "subflows", "derived",
        "subflows opened after the first failure between two addresses that had had one before", grouped="sum"),
+    _m("flow", "recovery_s", "s", "derived",
+       "recovery: longest time from an event that concerns the flow, a failure or a repair, until it has what the network can carry, as recovery_s of that event", grouped="max"),
+    _m("flow", "full_rate_s", "s", "derived",
+       "full rate again: longest time from a failure until the flow has what it had before, as full_rate_s of that event", grouped="max"),
     _m("flow", "load_balance", "", "derived", "smallest / largest number of payload bytes over the flow's subflows (1: even)", papers="load_balance_pct"),
     _m("flow", "aggregation_benefit", "", "derived",
        "(g - Cmax) / (sum C - Cmax) if g >= Cmax, else (g - Cmax) / Cmax; g goodput, C the payload ceilings of the single paths (Kaspar; Paasch et al.)"),
@@ -226,8 +230,13 @@ _PROBE = [
 ]
 
 _RECOVERY = (
-    "time from the event to the first of 3 successive bins at 0.9 of the target; bins of 1 s that start at any sample, of 0.1 s where the next event "
-    "follows within 4 s; after a collapse below half of the target in the first 3 s, only bins after it count"
+    "to the first of 3 successive bins with 0.9 of the target; bins of 1 s that start at any sample; "
+    "after a collapse below half of the target in the first 3 s, only bins after it count"
+)
+_BEFORE = "mean of the 5 s before the failure, at most what the links carried then"
+_CARRIED = (
+    "what the network can carry in the bin, at most the mean of the 5 s before the first failure since which something has been down, and at most what the "
+    "links carried then"
 )
 
 # A flow is concerned if the event acts on its paths; events.ID.flows.FLOW tells of any one flow.
@@ -235,21 +244,26 @@ _EVENT = [
     _m("event", "asked_s", "s", "derived", "time at which the description wants the event"),
     _m("event", "actual_s", "s", "derived", "time at which the back-end made it happen"),
     _m("event", "recovery_s", "s", "derived",
-       f"{_RECOVERY}; the worst flow concerned; from a failure the target is the smaller of remaining capacity and mean of the 5 s before (the mean alone if no "
-       "capacity remains), from a repair the mean of the 5 s before the failure",
+       f"recovery: time from the event, a failure or a repair, {_RECOVERY}; target: {_CARRIED}, and none while that is nothing; the worst flow concerned; of a "
+       "sequence the worst of its events",
        papers="recovery_time_s; recovery_time_s per interface; recovery_ms"),
-    _m("event", "recovery_before_s", "s", "derived", f"{_RECOVERY}; the worst flow concerned; target: mean of the 5 s before the failure"),
-    _m("event", "recovery_remaining_s", "s", "derived", f"{_RECOVERY}; the worst flow concerned; target: capacity that remains, at most what there was before"),
-    _m("event", "gap_s", "s", "derived", "longest silence between in-order deliveries that overlaps [event, event + 5 s]; the worst flow concerned",
+    _m("event", "full_rate_s", "s", "derived",
+       f"full rate again: time from the failure, however long it lasts, {_RECOVERY}; target: {_BEFORE}; the worst flow concerned; of a sequence the worst of its failures"),
+    _m("event", "shortfall_s", "s", "derived",
+       f"seconds from the first failure to the last repair, or the end, with less than 0.9 of the target; target: {_CARRIED}; the worst flow concerned"),
+    _m("event", "gap_s", "s", "derived",
+       "longest silence between in-order deliveries that overlaps [event, event + 5 s], of a sequence [first event, last + 5 s]; the worst flow concerned",
        papers="handover_time_s"),
     _m("event", "unaffected_fraction", "", "derived", "mean goodput from the failure to its repair / mean of the 5 s before; the worst flow concerned"),
     _m("event", "mean_before_bps", "bit/s", "derived", "mean goodput of the 5 s before the failure, all flows", papers="mean_before"),
     _m("event", "mean_during_bps", "bit/s", "derived", "mean goodput from the failure to its repair or the end, all flows", papers="mean_during"),
     _m("event", "min_during_bps", "bit/s", "derived", "smallest 1 s bin from the failure to its repair or the end, all flows", papers="min_during"),
     _m("event", "mean_after_bps", "bit/s", "derived", "mean goodput from the repair to the end, all flows", papers="mean_after"),
-    _m("event", "full_recovery", "0/1", "derived", "whether mean_after_bps >= 0.95 x mean_before_bps", papers="full_recovery(mean_after>=0.95*mean_before)"),
+    _m("event", "full_recovery", "0/1", "derived", "whether mean_after_bps >= 0.95 x mean_before_bps, of which each flow counts for at most what the links carried then", papers="full_recovery(mean_after>=0.95*mean_before)"),
     _m("event", "outage_asked_s", "s", "derived", "time from the failure to its repair in the description", papers="requested_outage_ms"),
-    _m("event", "outage_actual_s", "s", "derived", "time from the failure to its repair as the back-end made them happen",
+    _m("event", "outage_actual_s", "s", "derived", "time from the failure to its repair as the back-end made them happen"),
+    _m("event", "outage_barrier_s", "s", "derived",
+       "time from the switch's answer to the barrier (OpenFlow 1.3, section 7.3.8) after the failure to its answer to the one after the repair", awaits=CONTROLLER,
        papers="barrier_estimated_outage_ms; measured_outage_s(barrier)"),
     _m("event", "outage_measured_s", "s", "derived",
        "longest time between answers to probes that overlaps the outage, less the probes' interval; the worst probe", papers="probe_measured_outage_ms"),
@@ -289,6 +303,9 @@ _FAMILY = [
     _m("family", "tcp_best_path_bps", "bit/s", "derived", "goodput of TCP on the best path of the same scenario", awaits=NESTED_RUNS, papers="tcp_best_path_mbps"),
     _m("family", "sum_of_tcp_bps", "bit/s", "derived", "sum of the goodputs of TCP alone on each path of the same scenario", awaits=NESTED_RUNS, papers="sum_of_tcp_mbps"),
 ]  # fmt: skip
+
+#: What metrics were called before: an old bundle has them, a description that names one is told the new name.
+FORMER = {("event", "recovery_before_s"): "full_rate_s", ("event", "recovery_remaining_s"): "recovery_s"}
 
 METRICS: dict[tuple[Kind, str], Metric] = {
     (metric.kind, metric.name): metric
