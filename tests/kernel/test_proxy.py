@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -66,6 +67,12 @@ class TwoLinks:
             self.ip("-n", self.client, family, "route", "add", remote, "via", via, "dev", "eth2", "table", "2")
             self.ip("-n", self.client, family, "rule", "add", "from", source, "table", "2")
         self.ip("-n", self.server, "addr", "add", "10.88.0.1/32", "dev", "lo")
+
+    def unshape(self) -> None:
+        """As fast as the machine is."""
+        for name in (self.client, self.server):
+            for device in ("eth1", "eth2"):
+                subprocess.run(["tc", "-n", name, "qdisc", "del", "dev", device, "root"], check=True)
 
     def tear_down(self) -> None:
         for process in self.running:
@@ -139,6 +146,12 @@ class TwoLinks:
     def carried(self, what: str) -> dict[str, int]:
         """Bytes by interface."""
         return {one["interface"]: one[what] for one in self.report["interfaces"]}
+
+    def sent_bytes(self, device: str) -> int:
+        """What the client has sent by a device, headers and all."""
+        command = ["ip", "-n", self.client, "-json", "-s", "link", "show", device]
+        shown = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return int(shown[0]["stats64"]["tx"]["bytes"])
 
     def counters(self) -> dict[str, int]:
         """What the server's kernel has counted so far."""
@@ -320,6 +333,135 @@ def test_a_gateway_reaches_servers_without_mptcp_over_both_links(two_links: TwoL
         assert two_links.ask("refused", "10.88.0.1", "9", options=options)["said"] == "ConnectionRefusedError"
         assert two_links.ask("refused", "10.99.0.1", "9", options=options)["said"] == "ConnectionRefusedError"
         assert two_links.ask("reset", "10.88.0.1", "8000", options=options)["said"] == "ConnectionResetError"
+
+
+#: Asks a gateway for 10.88.0.1:8000 (RFC 8803, section 6.2.5) by the kernel's Multipath TCP, and gives it so many bytes.
+KERNEL_CLIENT = """
+import socket, sys
+from byte_server import digest, expected
+size = int(sys.argv[1])
+connection = socket.socket(proto=socket.IPPROTO_MPTCP)
+connection.connect(("10.77.1.2", 5124))
+destination = (8000).to_bytes(2, "big") + bytes(10) + b"\\xff\\xff" + socket.inet_aton("10.88.0.1")
+connection.sendall(bytes([1, 6, 0x22, 0x63, 10, 5]) + destination + b"put\\n" + expected(size))
+connection.shutdown(socket.SHUT_WR)
+answer = b""
+while part := connection.recv(4096):
+    answer += part
+print(answer[4:].decode() == f"{size} {digest(expected(size))}\\n")
+"""
+
+
+def test_further_subflows_of_a_kernels_client_carry_data_to_a_gateway(two_links: TwoLinks) -> None:
+    two_links.serve(8000, "tcp")
+    for what in (("limits", "set", "subflows", "2"), ("endpoint", "add", "10.77.2.1", "dev", "eth2", "subflow")):
+        two_links.ip("-n", two_links.client, "mptcp", *what)
+    with two_links.gateway():
+        client = two_links.start(
+            two_links.client, "env", f"PYTHONPATH={TESTS}", sys.executable, "-c", KERNEL_CLIENT, str(SIZE)
+        )
+        out, err = client.communicate(timeout=60)
+        assert out == "True\n", err
+    sent = [two_links.sent_bytes(link) for link in ("eth1", "eth2")]
+    assert min(sent) > SIZE / 5, sent
+
+
+def test_who_never_says_where_to_is_no_longer_kept_by_a_gateway(two_links: TwoLinks) -> None:
+    two_links.serve(8000, "tcp")
+    say_nothing = """
+import socket, time
+began = time.monotonic()
+silent = [socket.create_connection(("10.77.1.2", 5124)) for _ in range(20)]
+silent[0].sendall(bytes([1, 6]))
+for connection in silent:
+    connection.settimeout(40)
+    try:
+        print(connection.recv(1))
+    except OSError as error:
+        print(type(error).__name__)
+"""
+    with two_links.gateway():
+        client = two_links.start(two_links.client, sys.executable, "-c", say_nothing)
+        out, _ = client.communicate(timeout=60)
+        assert out.split() == ["ConnectionResetError"] * 20
+        options = ("--to", "10.77.1.2:5124")
+        assert two_links.ask("talk", "10.88.0.1", "8000", "3", options=options)["is_right"]
+
+
+#: Gives to everybody without end, at once or now and then; says what ended it.
+GIVE_WITHOUT_END = """
+import socket, sys, time
+server = socket.socket(proto=socket.IPPROTO_MPTCP)
+server.bind(("", 8000))
+server.listen()
+print("ready", flush=True)
+while True:
+    connection, _ = server.accept()
+    try:
+        while True:
+            connection.sendall(bytes(int(sys.argv[1])))
+            time.sleep(float(sys.argv[2]))
+    except OSError as error:
+        print(type(error).__name__, flush=True)
+"""
+READ_SOME = """
+import os, socket
+connection = socket.create_connection(("10.77.1.2", 8000))
+connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+connection.sendall(b"x" * 1000)
+taken = 0
+while taken < 20000:
+    taken += len(connection.recv(4096))
+"""
+
+
+@pytest.mark.parametrize("last_words", ["", "connection.shutdown(socket.SHUT_WR)"])
+@pytest.mark.parametrize("given", [(1 << 16, 0), (1000, 0.05)])
+def test_a_server_that_still_sends_hears_that_the_program_has_ended(
+    two_links: TwoLinks, given: tuple[int, float], last_words: str
+) -> None:
+    two_links.unshape()
+    give = [sys.executable, "-c", GIVE_WITHOUT_END, *map(str, given)]
+    server = two_links.start(two_links.server, *give, ready="ready")
+    assert server.stdout
+    for _ in range(3):
+        before = two_links.counters().get("MPTcpExtMPFastcloseRx", 0)
+        ended = two_links.proxy("--", sys.executable, "-c", f"{READ_SOME}{last_words}\nos._exit(0)")
+        assert ended.status == 0, ended
+        # It would give for minutes if nobody told it (RFC 8684, section 3.5).
+        ready, _, _ = select.select([server.stdout], [], [], 5)
+        assert ready
+        assert server.stdout.readline() in ("ConnectionResetError\n", "BrokenPipeError\n")
+        assert two_links.counters()["MPTcpExtMPFastcloseRx"] > before
+
+
+def test_of_too_many_connections_a_program_is_told_what_a_kernel_says_and_ports_are_used_again(
+    two_links: TwoLinks,
+) -> None:
+    two_links.serve(8000)
+    open_all = """
+import errno, socket, time
+for turn in range(3):
+    held, said = [], []
+    for _ in range(70):
+        try:
+            held.append(socket.create_connection(("10.77.1.2", 8000)))
+            held[-1].sendall(b"echo\\n")
+        except OSError as error:
+            said.append(errno.errorcode[error.errno])
+    print(len(held), *sorted(set(said)))
+    # Towards another server all are free.
+    socket.create_connection(("10.77.1.2", 8001)).close()
+    for connection in held:
+        connection.close()
+    time.sleep(3)
+"""
+    two_links.serve(8001)
+    # So few descriptors are enough for one block of ports.
+    command = ["prlimit", "--nofile=200", PROGRAM, "proxy", "--over", "eth1,eth2", "--", sys.executable, "-c", open_all]
+    client = two_links.start(two_links.client, *command)
+    out, err = client.communicate(timeout=90)
+    assert out.splitlines() == ["64 EADDRNOTAVAIL"] * 3, (out, err)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use getrandom::SysRng;
 use mptcp::connection::{Algorithms, Buffer, Config};
-use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView, Profile};
+use mptcp::endpoint::{ConnectError, ConnectionId, Endpoint, NetworkView, Profile};
 use mptcp::pm::{FourTuple, Passive};
 use mptcp::subflow;
 use mptcp::wire::{Flags, Packet, UdpPacket};
@@ -224,8 +224,8 @@ impl Client {
         if unacked != self.unacked.0 {
             self.unacked = (unacked, now);
         }
-        // Nobody is left who would read what comes back.
-        let has_finished = self.network.engine.has_delivered_all();
+        // Nobody is left who would read what comes back: the program's kernel answers that with a reset, which goes on to the server.
+        let has_finished = self.network.engine.has_finished_all();
         has_finished || now >= self.unacked.1 + PATIENCE_AFTER_END
     }
 
@@ -381,10 +381,15 @@ impl Client {
         let to = self.gateway.unwrap_or_else(|| destination(&syn));
         let is_host = !to.ip().is_multicast() && !to.ip().is_loopback();
         let opened = is_host.then(|| self.network.connect(now, to));
-        let Some(Ok(id)) = opened else {
-            self.programs.endpoint.refuse_packet(&syn);
-            self.refused += 1;
-            return;
+        let id = match opened {
+            Some(Ok(id)) => id,
+            // The program's kernel asks again; a second later TIME-WAIT has let go of some.
+            Some(Err(ConnectError::NoFreePort { .. })) => return,
+            Some(Err(_)) | None => {
+                self.programs.endpoint.refuse_packet(&syn);
+                self.refused += 1;
+                return;
+            }
         };
         self.asked_for.insert(four);
         let opening = Opening { syn, answer: None };

@@ -109,7 +109,7 @@ fn header(tlv_bytes: usize) -> Vec<u8> {
 }
 
 /// A message that is arriving.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Incoming(Vec<u8>);
 
 impl Incoming {

@@ -165,15 +165,16 @@ impl<W: Wire> EngineSide<W> {
         self.open.get(&id)?.progress.closed
     }
 
-    /// Resets whatever has not delivered all.
+    /// Resets whatever has not come to its end both ways: the other end is not left waiting for what nobody sends (RFC 8684,
+    /// section 3.5).
     pub(super) fn reset_unfinished(&mut self, now: Nanos) {
         let left: Vec<_> = self.unfinished().collect();
         left.into_iter().for_each(|id| self.reset(id));
         self.answer(now);
     }
 
-    /// Whether everything that was written has arrived, as far as it ever will.
-    pub(super) fn has_delivered_all(&self) -> bool {
+    /// Whether all connections have come to their end both ways, as far as they ever will.
+    pub(super) fn has_finished_all(&self) -> bool {
         self.unfinished().next().is_none()
     }
 
@@ -187,10 +188,13 @@ impl<W: Wire> EngineSide<W> {
     fn unfinished(&self) -> impl Iterator<Item = ConnectionId> {
         let open = self.open.iter();
         let open = open.filter(|(_, open)| open.progress.closed.is_none());
-        open.map(|(id, _)| *id).filter(|id| {
-            let connection = self.endpoint.connection(*id);
-            connection.is_some_and(|connection| !connection.has_delivered_all())
-        })
+        let left = open.filter(|(id, open)| {
+            let connection = self.endpoint.connection(**id);
+            // Of plain TCP the machine resets what comes for who has gone.
+            let has_heard_all = open.is_plain || open.progress.peer_has_ended;
+            connection.is_some_and(|it| !(it.has_delivered_all() && has_heard_all))
+        });
+        left.map(|(id, _)| *id)
     }
 }
 

@@ -13,6 +13,7 @@ use super::engine_side::{EngineSide, News};
 use super::network_side::{NetworkSide, RawWire};
 use super::outlets::Routes;
 use super::program::raise_descriptor_limit;
+use super::questions::Questions;
 use super::relay::{Relays, Side};
 use super::report::Report;
 use super::servers::{ServerId, Servers};
@@ -21,12 +22,10 @@ use super::{Settings, earliest};
 use crate::traffic::ByteStream;
 use crate::{Clock, LiveError};
 
-/// A connection whose bytes are not carried yet.
-enum Beginning {
-    /// It has not said all of where it wants to go.
-    Asking(convert::Incoming),
-    /// The server has not answered.
-    Connecting { server: ServerId, address: IpAddr },
+/// A connection whose server has not answered.
+struct Connecting {
+    server: ServerId,
+    address: IpAddr,
 }
 
 /// What is waited for.
@@ -69,8 +68,9 @@ pub(super) struct Gateway {
     network: NetworkSide,
     servers: Servers,
     relays: Relays<EngineSide<RawWire>, Servers>,
-    beginnings: BTreeMap<ConnectionId, Beginning>,
-    /// Of those that connect to a server.
+    questions: Questions<ConnectionId>,
+    connecting: BTreeMap<ConnectionId, Connecting>,
+    /// Those, by their servers.
     by_server: BTreeMap<ServerId, ConnectionId>,
     waiting: Waiting<Source>,
     refused: u64,
@@ -93,7 +93,8 @@ impl Gateway {
             network,
             servers: Servers::default(),
             relays: Relays::new(),
-            beginnings: BTreeMap::new(),
+            questions: Questions::new(),
+            connecting: BTreeMap::new(),
             by_server: BTreeMap::new(),
             waiting,
             refused: 0,
@@ -111,7 +112,12 @@ impl Gateway {
             let now = self.clock.now();
             self.network.engine.handle_timeout(now);
             self.settle(now);
-            let timeout = earliest([self.network.engine.endpoint.poll_timeout()], now);
+            self.drop_silent(now);
+            let due = [
+                self.network.engine.endpoint.poll_timeout(),
+                self.questions.next_deadline(),
+            ];
+            let timeout = earliest(due, now);
             for source in self.waiting.wait(timeout)? {
                 let now = self.clock.now();
                 match source {
@@ -136,26 +142,32 @@ impl Gateway {
             };
             if news == News::Connected {
                 self.network.engine.endpoint.accept(self.port);
-                let asking = Beginning::Asking(convert::Incoming::default());
-                self.beginnings.insert(id, asking);
+                self.questions.await_from(now, id);
             }
-            match self.beginnings.get_mut(&id) {
-                Some(Beginning::Asking(_)) => self.read_question(id),
-                Some(Beginning::Connecting { server, .. }) => {
-                    let server = *server;
-                    if self.network.engine.why_closed(id).is_some() {
-                        self.give_up(id, server);
-                    }
+            if self.questions.of(id).is_some() {
+                self.read_question(id);
+            } else if let Some(Connecting { server, .. }) = self.connecting.get(&id) {
+                let server = *server;
+                if self.network.engine.why_closed(id).is_some() {
+                    self.give_up(id, server);
                 }
-                None => self
-                    .relays
-                    .advance((&mut self.network.engine, &mut self.servers), id),
+            } else {
+                let sides = (&mut self.network.engine, &mut self.servers);
+                self.relays.advance(sides, id);
             }
         }
     }
 
+    /// Resets who has not said in time where to go, and the oldest of too many.
+    fn drop_silent(&mut self, now: Nanos) {
+        while let Some(id) = self.questions.take_overdue(now) {
+            self.refuse(id, None);
+        }
+        self.network.engine.answer(now);
+    }
+
     fn read_question(&mut self, id: ConnectionId) {
-        let Some(Beginning::Asking(question)) = self.beginnings.get_mut(&id) else {
+        let Some(question) = self.questions.of(id) else {
             return;
         };
         let read = |stream: &mut dyn ByteStream| match question.read(stream) {
@@ -170,11 +182,12 @@ impl Gateway {
                 let answer = why.message(question.so_far());
                 self.refuse(id, answer.as_deref());
             }
-            None => drop(self.beginnings.remove(&id)),
+            None => self.questions.settle(id),
         }
     }
 
     fn connect(&mut self, id: ConnectionId, to: SocketAddr) {
+        self.questions.settle(id);
         let waiting = &self.waiting;
         let begun = self.servers.connect(to, |server, socket| {
             waiting.for_changes(socket, Source::Server(server))
@@ -182,8 +195,8 @@ impl Gateway {
         match begun {
             Ok(server) => {
                 let address = to.ip();
-                let beginning = Beginning::Connecting { server, address };
-                self.beginnings.insert(id, beginning);
+                let connecting = Connecting { server, address };
+                self.connecting.insert(id, connecting);
                 self.by_server.insert(server, id);
             }
             Err(error) => self.refuse_unreached(id, &error, to.ip()),
@@ -199,12 +212,12 @@ impl Gateway {
         if let Some(error) = self.servers.failure(server) {
             self.by_server.remove(&server);
             self.servers.release(server);
-            if let Some(Beginning::Connecting { address, .. }) = self.beginnings.get(&id) {
-                self.refuse_unreached(id, &error, *address);
+            if let Some(Connecting { address, .. }) = self.connecting.remove(&id) {
+                self.refuse_unreached(id, &error, address);
             }
         } else if self.servers.is_connected(server) {
             self.by_server.remove(&server);
-            self.beginnings.remove(&id);
+            self.connecting.remove(&id);
             self.say(id, &convert::connected());
             self.relays.join(id, server);
             let sides = (&mut self.network.engine, &mut self.servers);
@@ -226,7 +239,7 @@ impl Gateway {
 
     /// Ends the connection behind its answer, or resets it where there is none.
     fn refuse(&mut self, id: ConnectionId, answer: Option<&[u8]>) {
-        self.beginnings.remove(&id);
+        self.questions.settle(id);
         self.refused += 1;
         let Some(answer) = answer else {
             self.network.engine.reset(id);
@@ -241,7 +254,7 @@ impl Gateway {
 
     /// The client has gone before the server has answered.
     fn give_up(&mut self, id: ConnectionId, server: ServerId) {
-        self.beginnings.remove(&id);
+        self.connecting.remove(&id);
         self.by_server.remove(&server);
         self.servers.release(server);
         self.network.engine.release(id);

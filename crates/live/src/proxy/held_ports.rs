@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, ipproto, listen, socket_with, sockopt,
 };
+use rustix::process::{Resource, getrlimit};
 
 use super::outlets::Outlet;
 use super::packet_filter::{self, Block};
@@ -24,6 +25,8 @@ const BLOCK_PORTS: u16 = 64;
 /// The first of those for clients (RFC 6335, section 6).
 const FIRST_PORT: u16 = 49152;
 const BLOCKS: u16 = (u16::MAX - FIRST_PORT) / BLOCK_PORTS + 1;
+/// What else the proxy has open, by a wide margin.
+const OTHER_DESCRIPTORS: u64 = 128;
 
 /// The ports, and who is to be given what arrives at them.
 #[derive(Debug)]
@@ -35,11 +38,19 @@ pub(super) struct HeldPorts {
     /// after another proxy must not meet what is left of its connections.
     untried: Vec<Block>,
     rng: UnwrapErr<SysRng>,
+    hold: Hold,
 }
+
+/// Makes a socket that keeps a port from everybody else.
+type Hold = fn(u16) -> io::Result<OwnedFd>;
 
 impl HeldPorts {
     /// None yet.
     pub(super) fn new(outlets: Arc<[Outlet]>) -> Self {
+        Self::held_by(deaf_listener, outlets)
+    }
+
+    fn held_by(hold: Hold, outlets: Arc<[Outlet]>) -> Self {
         let block = |place| Block {
             first: FIRST_PORT + place * BLOCK_PORTS,
             count: BLOCK_PORTS,
@@ -53,7 +64,16 @@ impl HeldPorts {
             sockets: Vec::new(),
             untried,
             rng,
+            hold,
         }
+    }
+
+    /// The most that it can come to hold, and their first: the kernel has a descriptor for each.
+    pub(super) fn most() -> (u16, u16) {
+        let descriptors = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+        let blocks = descriptors.saturating_sub(OTHER_DESCRIPTORS) / u64::from(BLOCK_PORTS);
+        let blocks = blocks.clamp(1, BLOCKS.into()) as u16;
+        (FIRST_PORT, blocks * BLOCK_PORTS)
     }
 
     /// Takes one port.
@@ -79,23 +99,26 @@ impl HeldPorts {
                     return ports;
                 }
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::ADDRINUSE) => {}
-                // There are no descriptors left.
-                Err(_) => return Vec::new(),
+                // There are no descriptors left now; there may be when it is tried again.
+                Err(_) => {
+                    self.untried.push(block);
+                    return Vec::new();
+                }
             }
         }
         Vec::new()
     }
 
     fn take_block(&mut self, block: Block) -> io::Result<()> {
-        let sockets: Vec<_> = block
-            .ports()
-            .map(deaf_listener)
-            .collect::<io::Result<_>>()?;
-        self.sockets.extend(sockets);
+        let sockets: Vec<_> = block.ports().map(self.hold).collect::<io::Result<_>>()?;
         self.blocks.push(block);
-        self.outlets
-            .iter()
-            .try_for_each(|outlet| outlet.take_only(&self.blocks))
+        let mut outlets = self.outlets.iter();
+        let filtered = outlets.try_for_each(|outlet| outlet.take_only(&self.blocks));
+        match filtered {
+            Ok(()) => self.sockets.extend(sockets),
+            Err(_) => drop(self.blocks.pop()),
+        }
+        filtered
     }
 }
 
@@ -126,4 +149,41 @@ fn deaf_listener(port: u16) -> io::Result<OwnedFd> {
     bind(&socket, &SocketAddr::new(any, port))?;
     listen(&socket, 1)?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local! {
+        static DESCRIPTORS: Cell<u32> = const { Cell::new(0) };
+    }
+
+    /// A socket as long as there are descriptors.
+    fn hold(_: u16) -> io::Result<OwnedFd> {
+        match DESCRIPTORS.get() {
+            0 => Err(Errno::MFILE.into()),
+            left => {
+                DESCRIPTORS.set(left - 1);
+                Ok(std::fs::File::open("/dev/null")?.into())
+            }
+        }
+    }
+
+    #[test]
+    fn ports_that_could_not_be_held_for_want_of_descriptors_are_held_later() {
+        let mut ports = HeldPorts::held_by(hold, Arc::from([]));
+        for _ in 0..2 * BLOCKS {
+            DESCRIPTORS.set(u32::from(BLOCK_PORTS) - 1);
+            assert!(ports.take_more().is_empty());
+        }
+        DESCRIPTORS.set(u32::from(BLOCK_PORTS) * 2);
+        let mut taken: Vec<_> = (0..3).flat_map(|_| ports.take_more()).collect();
+        taken.sort_unstable();
+        taken.dedup();
+        assert_eq!(taken.len(), 2 * usize::from(BLOCK_PORTS));
+        assert_eq!(ports.sockets.len(), taken.len());
+    }
 }

@@ -22,6 +22,7 @@ mod outlets;
 mod packet_filter;
 mod program;
 mod program_namespace;
+mod questions;
 mod relay;
 mod report;
 mod servers;

@@ -15,7 +15,7 @@ use mptcp::wire::Packet;
 use netlab::parameters::{self, Kind};
 use netlab::registry::Registry;
 use netlab::resolved::{Algorithm, Parameters};
-use netlab::time::Nanos;
+use netlab::time::{NANOS_PER_SECOND, Nanos};
 use rand_core::{Rng, UnwrapErr};
 
 use super::engine_side::{EngineSide, Wire};
@@ -37,6 +37,8 @@ const RECEIVE_BUFFER: Buffer = Buffer::Auto {
     initial_bytes: 64 << 10,
     max_bytes: 6 << 20,
 };
+/// Where ports have run out, TIME-WAIT keeps one so long, as on Linux with `tcp_tw_reuse` (its `tcp_tw_reuse_delay`).
+const REUSE_AFTER: Nanos = NANOS_PER_SECOND;
 /// With it 6 MiB can be offered.
 const WINDOW_SCALE: u8 = 7;
 const IPV4_AND_TCP_BYTES: u32 = 20 + 20;
@@ -100,6 +102,7 @@ impl NetworkSide {
         let mut endpoint = Endpoint::new(view, Box::new(UnwrapErr(SysRng)));
         let held = Arc::clone(&held_ports);
         endpoint.take_ports_from(Box::new(move || locked(&held).take_more()));
+        endpoint.reuse_ports_after(REUSE_AFTER);
         let interfaces = settings
             .interfaces
             .iter()

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use netlab::resolved::Layer;
 
+use super::held_ports::HeldPorts;
 use crate::device::{DeviceKind, VIRTIO_HEADER_BYTES};
 use crate::netlink::{Connection, Destination, Link, NextHop, Route, add_address, family_of};
 use crate::{Device, LiveError, NetworkNamespace};
@@ -108,11 +109,20 @@ fn set_up(addresses: &[IpAddr], nameservers: &[Ipv4Addr]) -> Result<Device, Live
         }
     }
     connection.commit(&requests)?;
-    // Else answers from loopback addresses are dropped.
-    std::fs::write(
-        format!("/proc/sys/net/ipv4/conf/{DEVICE}/route_localnet"),
-        "1",
-    )
-    .map_err(LiveError::while_("letting nameservers of loopback answer"))?;
+    let (first, count) = HeldPorts::most();
+    let ports = format!("{first} {}", first + (count - 1));
+    let settings = [
+        // Else answers from loopback addresses are dropped.
+        (format!("conf/{DEVICE}/route_localnet"), "1"),
+        // As many as we have towards one destination: of more than that the program's kernel says what any kernel says.
+        ("ip_local_port_range".to_owned(), ports.as_str()),
+        // Nothing is late on the way to us.
+        ("tcp_tw_reuse".to_owned(), "1"),
+    ];
+    for (name, value) in settings {
+        let path = format!("/proc/sys/net/ipv4/{name}");
+        let doing = || LiveError::while_(format!("setting {path}"));
+        std::fs::write(&path, value).map_err(|error| doing()(error))?;
+    }
     Ok(device)
 }

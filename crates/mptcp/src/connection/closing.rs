@@ -187,6 +187,24 @@ impl Connection {
         }
     }
 
+    /// For how long nothing of it has been left but TIME-WAIT with timestamps, by the path that came to that last.
+    pub(crate) fn time_wait_age(&self, now: Nanos) -> Option<Nanos> {
+        self.closed?;
+        let ages = self
+            .paths
+            .iter()
+            .map(|path| path.subflow.time_wait_age(now));
+        ages.reduce(|one, other| Some(one?.min(other?)))?
+    }
+
+    /// Leaves TIME-WAIT on all paths, as if its time were over.
+    pub(crate) fn end_time_wait(&mut self, now: Nanos) {
+        for (path, _) in self.paths.iter_mut() {
+            path.subflow.end_time_wait();
+        }
+        self.reap_closed(now);
+    }
+
     fn has_both_ends(&self) -> bool {
         let is_plain = self.session.mode == Mode::Plain;
         let is_told = is_plain || self.session.fins.is_local_acked();

@@ -111,6 +111,8 @@ pub struct Endpoint {
     syn_cookies: Option<SynCookies>,
     next_id: u64,
     ports: Ports,
+    /// How long TIME-WAIT keeps a port where none is free.
+    reuse_after: Option<Nanos>,
 }
 
 /// What the network offers to the connections of a host.
@@ -220,6 +222,7 @@ impl Endpoint {
             syn_cookies: None,
             next_id: 0,
             ports: Ports::default(),
+            reuse_after: None,
         }
     }
 
@@ -243,8 +246,8 @@ impl Endpoint {
         others: &[FourTuple],
         profile: &Profile,
     ) -> Result<ConnectionId, ConnectError> {
-        let four = self.free_ends(primary)?;
-        let others = others.iter().map(|way| self.free_ends(*way));
+        let four = self.free_ends(now, primary)?;
+        let others = others.iter().map(|way| self.free_ends(now, *way));
         let others = others.collect::<Result<Vec<_>, _>>()?;
         let key = self.free_key();
         let algorithms = (profile.algorithms)(&self.seen_by(Role::Opener, four));
@@ -262,7 +265,7 @@ impl Endpoint {
     }
 
     /// The same ends with a local port, if they are free.
-    fn free_ends(&mut self, four: FourTuple) -> Result<FourTuple, ConnectError> {
+    fn free_ends(&mut self, now: Nanos, four: FourTuple) -> Result<FourTuple, ConnectError> {
         let FourTuple { local, remote } = four;
         if local.is_ipv4() != remote.is_ipv4() {
             return Err(ConnectError::Families {
@@ -271,7 +274,7 @@ impl Endpoint {
             });
         }
         let port = match local.port() {
-            0 => self.free_port(local.ip(), remote)?,
+            0 => self.free_port(now, local.ip(), remote)?,
             port => port,
         };
         let local = SocketAddr::new(local.ip(), port);
@@ -297,14 +300,39 @@ impl Endpoint {
         self.by_token.contains_key(&keys::token(key))
     }
 
-    fn free_port(&mut self, local: IpAddr, remote: SocketAddr) -> Result<u16, ConnectError> {
-        let by_ends = &self.by_ends;
-        let is_free = |port| {
+    fn free_port(
+        &mut self,
+        now: Nanos,
+        local: IpAddr,
+        remote: SocketAddr,
+    ) -> Result<u16, ConnectError> {
+        let ends = |port| {
             let local = SocketAddr::new(local, port);
-            !by_ends.contains_key(&FourTuple { local, remote }.into())
+            Ends::from(FourTuple { local, remote })
         };
-        let found = self.ports.next(is_free);
-        found.ok_or(ConnectError::NoFreePort { local, remote })
+        let (by_ends, connections) = (&self.by_ends, &self.connections);
+        let is_free = |port| !by_ends.contains_key(&ends(port));
+        let is_reusable = |port| {
+            let id = by_ends.get(&ends(port));
+            let slot = id.and_then(|id| connections.get(id));
+            let waits = slot.and_then(|slot| slot.connection.time_wait_age(now));
+            let (waits, enough) = (waits.unwrap_or(0), self.reuse_after.unwrap_or(Nanos::MAX));
+            waits >= enough
+        };
+        let found = self.ports.next(is_free, is_reusable);
+        let port = found.ok_or(ConnectError::NoFreePort { local, remote })?;
+        if let Some(&old) = self.by_ends.get(&ends(port)) {
+            self.with(old, |connection, _| connection.end_time_wait(now));
+            self.settle(now, old);
+        }
+        Ok(port)
+    }
+
+    /// Where no port is free towards a peer, a connection may take the port of one whose paths have all been in TIME-WAIT for
+    /// so long, if timestamps tell its segments from those of the new one (RFC 6191 has the same for who accepts). Without
+    /// this call all of TIME-WAIT passes.
+    pub fn reuse_ports_after(&mut self, time_wait: Nanos) {
+        self.reuse_after = Some(time_wait);
     }
 
     /// Connections start from these ports from now on, instead of those from 49152 on. `more` is called when all that it has named are
@@ -608,7 +636,7 @@ impl Endpoint {
     }
 
     fn join(&mut self, now: Nanos, id: ConnectionId, request: &crate::connection::JoinRequest) {
-        match self.free_port(request.local, request.remote) {
+        match self.free_port(now, request.local, request.remote) {
             Ok(port) => {
                 self.with(id, |connection, rng| {
                     connection.join(now, request, port, rng)

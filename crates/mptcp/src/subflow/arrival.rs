@@ -3,7 +3,7 @@
 use super::ack_policy::Due;
 use super::reassembly::{Placed, Reassembly};
 use super::timers::Timer;
-use super::{Arrival, CloseReason, Control, State, Subflow};
+use super::{Arrival, CloseReason, Control, Rest, State, Subflow};
 use crate::time::Nanos;
 use crate::wire::{Ecn, Flags, Segment};
 
@@ -216,6 +216,21 @@ impl Subflow {
         self.timers.cancel_all();
         self.timers
             .arm(Timer::TimeWait, now + self.config.time_wait);
+    }
+
+    /// How long it has been in TIME-WAIT, if timestamps tell its segments from those of a later connection between its ends.
+    pub(crate) fn time_wait_age(&self, now: Nanos) -> Option<Nanos> {
+        let until = self.timers.deadline(Timer::TimeWait)?;
+        let has_timestamps = self.timestamps.enabled;
+        has_timestamps.then(|| now.saturating_sub(until.saturating_sub(self.config.time_wait)))
+    }
+
+    /// Leaves TIME-WAIT before its time is over.
+    pub(crate) fn end_time_wait(&mut self) {
+        if self.state == State::TimeWait {
+            self.rest = Rest::Unknown;
+            self.end(CloseReason::Finished);
+        }
     }
 
     /// The subflow ends; what it did not bring across stays readable in its queues.

@@ -1,12 +1,15 @@
 //! How connections end (RFC 8684, sections 3.3.3 and 3.5).
 
+use std::net::SocketAddr;
+
 use mptcp::connection::Event;
+use mptcp::pm::FourTuple;
 use mptcp::subflow::CloseReason;
 use mptcp::time::MILLISECOND;
 use mptcp::wire::{Flags, MptcpOption, MptcpOptions, Packet};
 
 use crate::world::middleboxes::{lose, rewrite};
-use crate::world::{CLIENT, Pair, PathModel, SERVER, Stack, seconds};
+use crate::world::{CLIENT, PORT, Pair, PathModel, SERVER, Stack, ipv4, seconds};
 
 fn pair() -> Pair {
     let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
@@ -160,6 +163,60 @@ fn nothing_is_left_of_an_ended_connection_after_time_wait() {
         assert!(side.subflows().is_empty());
         assert_eq!(side.endpoint.poll_timeout(), None);
     }
+}
+
+/// Another connection of the client from its only port; which port it has.
+fn port_of_another(pair: &mut Pair, port: u16) -> Option<u16> {
+    let endpoint = &mut pair.sides[CLIENT].endpoint;
+    let mut named = Some(vec![port]);
+    endpoint.take_ports_from(Box::new(move || named.take().unwrap_or_default()));
+    let [local, remote] = [(CLIENT, 0), (SERVER, PORT)];
+    let [local, remote] = [local, remote].map(|(side, port)| SocketAddr::new(ipv4(0, side), port));
+    let id = endpoint.connect(pair.now, local, remote, &Stack::default().profile());
+    let opened = endpoint.connection(id.ok()?)?;
+    Some(opened.initial().local.port())
+}
+
+#[test]
+fn where_no_port_is_free_one_in_time_wait_is_used_again_if_that_is_wanted() {
+    let mut pair = pair();
+    pair.transfer(100_000, 100_000);
+    pair.run_to_the_end(seconds(1));
+    let before = pair.sides[CLIENT].subflows().len();
+    assert_eq!(before, 2, "both paths are in TIME-WAIT");
+    let port = pair.sides[CLIENT]
+        .connection()
+        .expect("not forgotten")
+        .initial();
+    let port = port.local.port();
+    pair.run_for(seconds(2));
+    assert_eq!(
+        port_of_another(&mut pair, port),
+        None,
+        "TIME-WAIT lasts a minute"
+    );
+    pair.sides[CLIENT].endpoint.reuse_ports_after(seconds(3));
+    assert_eq!(port_of_another(&mut pair, port), None, "not yet");
+    pair.sides[CLIENT].endpoint.reuse_ports_after(seconds(1));
+    assert_eq!(port_of_another(&mut pair, port), Some(port));
+    assert_eq!(
+        pair.sides[CLIENT].subflows().len(),
+        0,
+        "the old one has gone"
+    );
+    // The port is the new connection's: what becomes of the old one does not take it away.
+    pair.run_for(seconds(61));
+    let four = FourTuple {
+        local: SocketAddr::new(ipv4(0, CLIENT), port),
+        remote: SocketAddr::new(ipv4(0, SERVER), PORT),
+    };
+    assert!(
+        pair.sides[CLIENT]
+            .endpoint
+            .connection_between(four)
+            .is_some()
+    );
+    assert_eq!(port_of_another(&mut pair, port), None, "it is in use");
 }
 
 #[test]
