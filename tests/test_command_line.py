@@ -346,8 +346,8 @@ def test_verdicts_as_junit_and_ktap(desk: Path) -> None:
     assert lines[nested + 1 : nested + 3] == ["  1..2", "  ok 1 flows.call.goodput_bps > 1e5"]
     assert lines[nested + 3].startswith("  # flows.call.goodput_bps is ")
     assert lines[nested + 4] == "  not ok 2 flows.call.goodput_bps > 1e9"
-    assert re.fullmatch(r"not ok [12] short sim seed 1", lines[nested + 5])
-    assert sum(bool(re.match(r"ok [12] short sim seed 1$", line)) for line in lines) == 1
+    assert re.fullmatch(r"not ok [12] short sim seed 1: expect=.*", lines[nested + 5])
+    assert sum(bool(re.match(r"ok [12] short sim seed 1: expect=\[\]$", line)) for line in lines) == 1
     ended = mptcplab("check", "--ktap", "ktap.txt", "--json", cwd=desk)
     assert (desk / "ktap.txt").read_text().splitlines() == lines
     jsonschema.validate(ended.document, SUMMARY)
@@ -458,3 +458,38 @@ def test_a_fault_of_the_program_is_no_failed_expectation(done: Path) -> None:
     ended = subprocess.run([sys.executable, "-c", code], cwd=done, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (4, "")
     assert ended.stderr.splitlines()[-1].startswith("mptcplab: this is a fault of mptcplab")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["list", "list --json", "run short.yaml", "run short.yaml --json", "show short.yaml", "check results --ktap -"],
+)
+def test_a_reader_that_has_gone_is_no_broken_expectation(done: Path, command: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(
+        [PROGRAM, *command.split()], cwd=done, env=environment(), stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_a_reader_of_the_first_line_gets_it(done: Path) -> None:
+    ended = subprocess.run(
+        ["bash", "-c", f"{PROGRAM} list | head -1; exit ${{PIPESTATUS[0]}}"],
+        cwd=done, env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode in (0, 141)
+    assert (len(ended.stdout.splitlines()), ended.stderr) == (1, "")
+
+
+def test_verdicts_have_names_of_their_own_whatever_was_set(desk: Path) -> None:
+    for change in ([], ["--set", "links.wifi.loss=2%"], ["--set", "links.wifi.loss=3%"]):
+        assert mptcplab("run", "short.yaml", *change, cwd=desk).status == 0
+    report = mptcplab("check", "results", "--junit", "all.xml", "--ktap", "all.ktap", cwd=desk)
+    assert report.status == 0
+    suites = [suite.get("name") for suite in ElementTree.parse(desk / "all.xml").getroot()]
+    assert len(suites) == len(set(suites)) > 2
+    assert "short sim seed 1: links.wifi.loss=2%" in suites
+    tests = [line.split(" ", 2)[2] for line in (desk / "all.ktap").read_text().splitlines() if line.startswith("ok ")]
+    assert len(tests) == len(set(tests)) == len(suites)

@@ -90,9 +90,25 @@ def test_only_what_is_missing_runs_again(desk: Path) -> None:
     assert {bundle.status for bundle in find(desk)} == {"done"}
 
 
-def test_two_processes_do_not_share_a_bundle(desk: Path, running: subprocess.Popen[str]) -> None:
-    twin = mptcplab("run", "long.yaml", "--fresh", "--json", cwd=desk)
-    assert is_refused(twin, 4, "results/long/", "another process is running this")
+@pytest.mark.parametrize("trial", range(3))
+def test_the_same_command_twice_at_once_makes_each_run_once(desk: Path, trial: int) -> None:  # noqa: ARG001
+    several = ("run", "short.yaml", "--repeat", "12", "--json")
+    ended = [process.communicate(timeout=120) for process in [start(*several, cwd=desk) for _ in range(3)]]
+    documents = [json.loads(out) for out, _ in ended]
+    assert [err for _, err in ended] == ["", "", ""]
+    assert all(run["status"] == "done" for document in documents for run in document["runs"])
+    hashes = [[run["trace_hash"] for run in document["runs"]] for document in documents]
+    assert hashes[0] == hashes[1] == hashes[2]
+    assert len(list(find(desk))) == 12
+
+
+def test_a_run_that_waits_for_its_twin_can_be_interrupted(desk: Path, running: subprocess.Popen[str]) -> None:
+    twin = start("run", "long.yaml", "--fresh", "--json", cwd=desk)
+    time.sleep(FLUSHED_S)
+    assert (twin.poll(), running.poll()) == (None, None)
+    twin.send_signal(signal.SIGINT)
+    assert twin.communicate(timeout=60)[0] == ""
+    assert twin.returncode == 130
     assert running.poll() is None
     cleaned = mptcplab("clean", cwd=desk)
     assert cleaned.status == 0

@@ -15,6 +15,7 @@ from mptcplab.backends.preferences import Choice, Offer, as_recorded, first_choi
 from mptcplab.errors import RunFailed, Unsupported, first_few
 from mptcplab.results import Bundle, BundleWriter, digest, done_bundles, evaluated, read_data
 from mptcplab.results import check as check_expectations
+from mptcplab.results.bundle import BundleDone, BundleHeld, bundle_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -220,10 +221,15 @@ def _bundle_of(job: Job, observer: Observer, stop: Stop) -> Bundle:
 
 
 def run_job(job: Job, observer: Observer, stop: Stop) -> Bundle:
-    """Carry out one run in this process; one that fails has a bundle, too. Raises RunFailed without a bundle."""
-    seeding: dict[str, Any] = {"seed": job.seed, "repeat": job.repeat, "substitute": job.choice.substitute}
-    label = backend(job.backend).name
-    with BundleWriter.create(job.out, job.experiment, backend=label, fresh=job.fresh, **seeding) as writer:
+    """Carry out one run in this process; one that fails has a bundle, too. Raises RunFailed without a bundle.
+
+    While another process makes the same run this one waits, and takes what came of it.
+    """
+    try:
+        writer = _writer(job, stop)
+    except BundleDone:
+        return Bundle.open(_place(job))
+    with writer:
         try:
             return _recorded(job, writer, observer, stop)
         except RunFailed as failure:
@@ -232,6 +238,25 @@ def run_job(job: Job, observer: Observer, stop: Stop) -> Bundle:
         except OSError as error:
             run = f"{job.experiment['name']}, seed {job.seed}"
             raise RunFailed(f"{run}: {error}; what was written is in {writer.path}") from error
+
+
+def _writer(job: Job, stop: Stop) -> BundleWriter:
+    """The bundle to write, as soon as no other process does. Raises BundleDone if there is nothing to do any more."""
+    seeding: dict[str, Any] = {"seed": job.seed, "repeat": job.repeat, "substitute": job.choice.substitute}
+    label, fresh = backend(job.backend).name, job.fresh
+    while True:
+        try:
+            return BundleWriter.create(job.out, job.experiment, backend=label, fresh=fresh, **seeding)
+        except BundleHeld:
+            if stop.reason is not None:
+                raise
+            # What the other makes now is as fresh as what this process would make.
+            fresh = False
+            time.sleep(HEED_CTRL_C_S)
+
+
+def _place(job: Job) -> Path:
+    return bundle_path(job.out, job.experiment, backend(job.backend).name, job.seed, job.choice.substitute)
 
 
 def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: Stop) -> Bundle:

@@ -1,12 +1,12 @@
 """The command line: one file per command, and the one place where errors become messages and exit statuses.
 
 Exit status: 0 done; 1 an expectation did not hold; 2 wrong usage or description; 3 this machine or back-end cannot
-do it; 4 a run failed or was invalid; 130 interrupted; of ``proxy`` that of its command.
+do it; 4 a run failed or was invalid; 130 interrupted; 141 nobody reads the output any more; of ``proxy`` that of its
+command.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from typing import TYPE_CHECKING, Annotated, NoReturn, cast
@@ -29,6 +29,7 @@ from mptcplab.cli import (
     sweep,
 )
 from mptcplab.cli import list as list_
+from mptcplab.cli.closed_pipe import heed_closed_pipe
 from mptcplab.errors import MptcplabError
 
 if TYPE_CHECKING:
@@ -77,18 +78,16 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shows another; that must not end the program.
         cast("TextIOWrapper", stream).reconfigure(errors="replace")
+    heed_closed_pipe()
     try:
         app()
-        sys.stdout.flush()
     except MptcplabError as error:
         _end(str(error), error.exit_status)
     except SystemExit as end:
         if end.code == INTERRUPTED:
             _end("interrupted; the same command without --fresh goes on with what is not done yet", INTERRUPTED)
+        sys.stdout.flush()
         raise
-    except BrokenPipeError:
-        # The reader has gone (`mptcplab list | head`): not an error, and nothing must be flushed any more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception:
         traceback.print_exc()
         _end("this is a fault of mptcplab, not of its input; please report it with the lines above", FAULT)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Xml
+
+from mptcplab.results.bundle import changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 def as_junit(bundles: Sequence[Bundle]) -> str:
     """A test suite per bundle, a test case per expectation; a run that did not finish is an error."""
     suites = Xml.Element("testsuites", {"name": "mptcplab"})
-    for bundle in bundles:
+    for bundle, name in zip(bundles, names_of(bundles), strict=True):
         verdicts = bundle.record["expectations"]
         failures = sum(not verdict["held"] for verdict in verdicts)
         counts = {
@@ -22,14 +25,12 @@ def as_junit(bundles: Sequence[Bundle]) -> str:
             "failures": str(failures),
             "errors": str(int(bundle.status != "done")),
         }
-        suite = Xml.SubElement(
-            suites, "testsuite", {"name": _name(bundle), "time": str(bundle.record["wall_s"] or 0), **counts}
-        )
-        run = Xml.SubElement(suite, "testcase", {"name": "the run is done", "classname": _name(bundle)})
+        suite = Xml.SubElement(suites, "testsuite", {"name": name, "time": str(bundle.record["wall_s"] or 0), **counts})
+        run = Xml.SubElement(suite, "testcase", {"name": "the run is done", "classname": name})
         if bundle.status != "done":
             Xml.SubElement(run, "error", {"message": bundle.record["why"] or bundle.status})
         for verdict in verdicts:
-            case = Xml.SubElement(suite, "testcase", {"name": verdict["text"], "classname": _name(bundle)})
+            case = Xml.SubElement(suite, "testcase", {"name": verdict["text"], "classname": name})
             if not verdict["held"]:
                 Xml.SubElement(case, "failure", {"message": verdict["why"] or ""})
     Xml.indent(suites)
@@ -39,7 +40,7 @@ def as_junit(bundles: Sequence[Bundle]) -> str:
 def as_ktap(bundles: Sequence[Bundle]) -> str:
     """KTAP version 1, as the kernel's own tests print it: a test per bundle, its expectations as subtests."""
     lines = ["KTAP version 1", f"1..{len(bundles)}"]
-    for number, bundle in enumerate(bundles, 1):
+    for number, (bundle, name) in enumerate(zip(bundles, names_of(bundles), strict=True), 1):
         verdicts = bundle.record["expectations"]
         if verdicts:
             lines += ["  KTAP version 1", f"  1..{len(verdicts)}"]
@@ -49,13 +50,24 @@ def as_ktap(bundles: Sequence[Bundle]) -> str:
         if bundle.status != "done":
             lines.append(f"# {_plain(bundle.record['why'] or bundle.status)}")
         held = bundle.status == "done" and all(verdict["held"] for verdict in verdicts)
-        lines.append(f"{_ok(held)} {number} {_name(bundle)}")
+        lines.append(f"{_ok(held)} {number} {_plain(name)}")
     return "\n".join(lines) + "\n"
+
+
+def names_of(bundles: Sequence[Bundle]) -> list[str]:
+    """A name for each bundle that no other has: with what ``--set`` changed, and its directory if need be."""
+    names = [_name(bundle) for bundle in bundles]
+    alike = Counter(names)
+    return [
+        name if alike[name] == 1 else f"{name} ({bundle.path})" for name, bundle in zip(names, bundles, strict=True)
+    ]
 
 
 def _name(bundle: Bundle) -> str:
     record = bundle.record
-    return f"{record['experiment']} {record['backend']} seed {record['seed']}"
+    changes = ", ".join(changes_of(bundle))
+    told = f"{record['experiment']} {record['backend']} seed {record['seed']}"
+    return f"{told}: {changes}" if changes else told
 
 
 def _ok(held: bool) -> str:

@@ -15,6 +15,7 @@ from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.report.verdict import user_code
 from mptcplab.results import COMPARED, METRICS, Bundle, BundleError, RunData, Spread, ratio, spread
+from mptcplab.results.bundle import changes_of
 from mptcplab.results.entities import Json
 
 #: What is compared of outages, with the heads of their columns.
@@ -143,11 +144,6 @@ def _choices(bundles: Sequence[Bundle]) -> dict[str, list[str]]:
 
 def _same(bundle: Bundle) -> tuple[str, str, str]:
     return bundle.record["experiment"], bundle.record["backend"], bundle.record["digest"]
-
-
-def changes_of(bundle: Bundle) -> list[str]:
-    origins = bundle.resolved["origins"].values()
-    return list(dict.fromkeys(o.removeprefix("--set ") for o in origins if o.startswith("--set ")))
 
 
 def _shared_folder(experiments: set[str]) -> str:

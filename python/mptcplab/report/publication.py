@@ -9,12 +9,12 @@ from math import isinf
 
 from mptcplab.errors import first_few
 from mptcplab.report.beside import IN_SIMULATOR, second_choices
-from mptcplab.report.comparison import changes_of
 from mptcplab.report.quantities import quantity
 from mptcplab.report.reproduction import ARMS
 from mptcplab.report.verdict import place
 from mptcplab.reproduction import Claim, Compared, Comparison, Publication, Side, Statement, patterns, what
 from mptcplab.results import Bundle
+from mptcplab.results.bundle import changes_of
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,14 @@ class BundleError(MptcplabError):
     """A bundle is missing, foreign, unfinished or damaged, or cannot be written."""
 
 
+class BundleHeld(BundleError):
+    """Another process is writing the bundle."""
+
+
+class BundleDone(BundleError):
+    """The bundle holds a done run."""
+
+
 def digest(resolved: Json) -> str:
     """SHA-256 in hex of a resolved experiment without its origins, however it was written."""
     asked = {key: value for key, value in resolved.items() if key != "origins"}
@@ -298,12 +306,18 @@ def done_beside(bundle: Bundle, resolved: Json) -> list[Bundle]:
     return sorted(done, key=lambda one: str(one.record["started"]), reverse=True)
 
 
+def changes_of(bundle: Bundle) -> list[str]:
+    """What ``--set`` changed of the description."""
+    origins = bundle.resolved["origins"].values()
+    return list(dict.fromkeys(o.removeprefix("--set ") for o in origins if o.startswith("--set ")))
+
+
 def _locked(path: Path) -> Lock:
     try:
         path.mkdir(parents=True, exist_ok=True)
         return Lock(path)
     except BlockingIOError as error:
-        raise BundleError(f"{path}: another process is running this; wait for it, or choose another --out") from error
+        raise BundleHeld(f"{path}: another process is running this; wait for it, or choose another --out") from error
     except OSError as error:
         raise BundleError(f"{path}: cannot be written: {error.strerror}") from error
 
@@ -311,7 +325,7 @@ def _locked(path: Path) -> Lock:
 def _clear(path: Path, *, even_done: bool) -> None:
     """Remove what an earlier attempt left."""
     if not even_done and (path / RUN).exists() and Bundle.open(path).status == "done":
-        raise BundleError(f"{path}: holds a done run; use it or choose another output directory")
+        raise BundleDone(f"{path}: holds a done run; use it or choose another output directory")
     try:
         for name in (RUN, *_written(path)):
             (path / name).unlink(missing_ok=True)

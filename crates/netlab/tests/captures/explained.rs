@@ -550,6 +550,45 @@ fn after_a_fallback_the_data_go_on_where_they_were() {
 }
 
 #[test]
+fn a_sender_whose_data_was_acknowledged_without_a_signal_falls_back() {
+    let mut talk = Conversation::default();
+    talk.open(client(1, PORT), server(1), capable());
+    upload(&mut talk, 1, mapped(1001, 100, 0));
+    reply(&mut talk, 1, plain(2001, 1101, 0));
+    let row = upload(&mut talk, 1, plain(1101, 2001, 300));
+    assert_eq!((row.data, row.kind), (Some(100), Kind::New));
+    upload(&mut talk, 1, plain(1401, 2001, 300));
+    reply(&mut talk, 1, plain(2001, 1701, 50));
+    let connection = only(&talk);
+    assert_eq!(
+        (connection.data.client.bytes, connection.data.server.bytes),
+        (700, 50)
+    );
+    let fallback = connection.fallback.unwrap();
+    assert!(fallback.why.ends_with("as the peer had sent none"));
+}
+
+#[test]
+fn a_packet_that_the_capture_lacks_is_no_fallback() {
+    let mut talk = Conversation::default();
+    talk.open(client(1, PORT), server(1), capable());
+    upload(&mut talk, 1, mapped(1001, 100, 0));
+    upload(&mut talk, 1, plain(1201, 2001, 300));
+    assert_eq!(only(&talk).fallback, None);
+}
+
+#[test]
+fn after_an_infinite_mapping_the_other_direction_counts_too() {
+    let mut talk = Conversation::default();
+    talk.open(client(1, PORT), server(1), capable());
+    upload(&mut talk, 1, mapped(1001, 100, 0));
+    upload(&mut talk, 1, data(1101, 100, dss(first(100), 101, 0, None)));
+    let row = reply(&mut talk, 1, plain(2001, 1201, 3000));
+    assert_eq!(row.data, Some(0));
+    assert_eq!(only(&talk).data.server.bytes, 3000);
+}
+
+#[test]
 fn the_infinite_mapping_is_a_fallback_too() {
     let mut talk = Conversation::default();
     talk.open(client(1, PORT), server(1), capable());

@@ -34,6 +34,8 @@ pub(super) struct Connection {
     pub(super) streams: Streams,
     pub(super) subflows: Vec<usize>,
     pub(super) timeline: Timeline,
+    /// Whether a side sent a data sequence signal.
+    pub(super) has_signalled: [bool; 2],
     /// Whether a side asked for checksums.
     pub(super) checksums: bool,
     /// Since when and why it goes on as plain TCP.
@@ -52,6 +54,7 @@ impl Connection {
             streams: Streams::default(),
             subflows: Vec::new(),
             timeline: Timeline::default(),
+            has_signalled: [false; 2],
             checksums: false,
             fallback: None,
             ending: None,

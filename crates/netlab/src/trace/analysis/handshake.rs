@@ -245,15 +245,15 @@ impl Analysis {
         }
     }
 
-    /// From now on the connection is plain TCP.
+    /// From now on the connection is plain TCP; a direction that had no data yet begins with its next byte, the other's with its
+    /// own first packet without a signal if this is not the first.
     pub(super) fn fall_back(&mut self, by: Teller, why: &'static str) {
         let subflow = &mut self.subflows[by.subflow];
         let connection = &mut self.connections[subflow.connection];
-        if !connection.fall_back(by, why) {
-            return;
-        }
+        let is_first = connection.fall_back(by, why);
         for side in [Side::Client, Side::Server] {
-            if connection.streams[side as usize].bytes == 0 {
+            let concerns = is_first || side == by.from;
+            if concerns && connection.streams[side as usize].bytes == 0 {
                 connection.streams[side as usize].begin_plain();
                 subflow.ends[side as usize].go_on_without_mappings(1, 1);
             }

@@ -59,6 +59,11 @@ impl Mappings {
         }
     }
 
+    /// Behind the last byte that a mapping places.
+    pub(super) fn last_end(&self) -> Option<u64> {
+        self.mappings.back().map(|last| last.end)
+    }
+
     pub(super) fn are_infinite(&self) -> bool {
         self.infinite.is_some()
     }

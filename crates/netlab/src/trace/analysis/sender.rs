@@ -318,6 +318,11 @@ impl Sender {
         self.mappings.go_on_without(offset, data);
     }
 
+    /// Whether a number follows the last mapping at once.
+    pub(super) fn ends_its_mappings_at(&self, seq: SeqNr) -> bool {
+        self.mappings.last_end().is_some() && self.mappings.last_end() == self.offset_of(seq)
+    }
+
     /// All that follows the last mapping needs none.
     pub(super) fn go_on_after_last_mapping(&mut self) {
         self.mappings.go_on_after_last();

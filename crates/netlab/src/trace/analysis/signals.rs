@@ -95,6 +95,8 @@ impl Analysis {
             let sender = &mut subflow.ends[by.from as usize];
             sender.map(packet.seq, packet.payload_len, 1, u64::from(data.len), 1);
         } else if let Some(dss) = arrival.options.dss() {
+            let (_, connection, by) = self.places_of(arrival);
+            connection.has_signalled[by.from as usize] = true;
             if let Some(mapping) = dss.mapping() {
                 self.take_dss_mapping(arrival, mapping, dss.data_fin());
             }
@@ -131,8 +133,9 @@ impl Analysis {
         }
     }
 
-    /// Payload without a signal: plain TCP, a fallback if there never was one (RFC 8684, section 3.7), or part of an earlier
-    /// mapping.
+    /// Payload without a signal: part of an earlier mapping, plain TCP, or a fallback (RFC 8684, section 3.7): if there never was
+    /// one, and if it follows the last mapping of the only subflow, because the answers to that bore none. Each direction goes
+    /// on by itself.
     fn go_without_mapping(&mut self, arrival: &Arrival<'_>) {
         let (subflow, connection, by) = self.places_of(arrival);
         let sender = &mut subflow.ends[by.from as usize];
@@ -140,6 +143,14 @@ impl Analysis {
             return;
         }
         if sender.was_mapped() {
+            let is_alone = connection.subflows.len() == 1 && !arrival.packet.are_options_cut;
+            if is_alone && sender.ends_its_mappings_at(arrival.packet.seq) {
+                let why = match connection.has_signalled[!by.from as usize] {
+                    true => "data without a data sequence signal",
+                    false => "data without a data sequence signal, as the peer had sent none",
+                };
+                connection.fall_back(by, why);
+            }
             if connection.fallback.is_some() {
                 sender.go_on_after_last_mapping();
             }
