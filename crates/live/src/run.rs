@@ -115,7 +115,7 @@ impl LiveRun {
             fallbacks: vec![None; flow_ids.len()],
             counters_at_start,
             path_events: Vec::new(),
-            schedule: Schedule::new(&experiment),
+            schedule: Schedule::new(&experiment, seed),
             sampler: Sampler::create(directory, &experiment, &metrics())?,
             units: UnitTable::create(directory, &flow_ids)?,
             arriving_units,

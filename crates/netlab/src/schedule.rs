@@ -6,6 +6,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::resolved::{Action, Event, Experiment};
+use crate::rng::Generator;
 use crate::time::Nanos;
 
 /// An event as it happened.
@@ -15,7 +16,7 @@ pub struct EventRecord {
     pub id: String,
     /// The event of the description that it is part of.
     pub parent: Option<String>,
-    /// When it was to happen.
+    /// When it was to happen in this run.
     pub asked_ns: Nanos,
     /// When it happened.
     pub actual_ns: Nanos,
@@ -67,6 +68,29 @@ impl Switch {
     }
 }
 
+/// The time between two events is never changed by more than this.
+pub const MOST_MOVED_NS: Nanos = 1_000_000_000;
+
+/// The events of a run: the times between them are those of the description, plus or minus up to `vary.events_ppm`.
+///
+/// Their order is kept, and so are instants that several share; none falls out of the run.
+pub fn events_of(experiment: &Experiment, seed: u64) -> Vec<Event> {
+    let mut events = experiment.events.clone();
+    let (mut described, mut moved_to) = (0, 0);
+    for event in &mut events {
+        let since = event.at_ns - described;
+        described = event.at_ns;
+        if since > 0 {
+            let most = u128::from(since) * u128::from(experiment.vary.events_ppm) / 1_000_000;
+            let most = MOST_MOVED_NS.min(most as Nanos);
+            let draw = Generator::new(seed, &format!("event/{}", event.id)).below(2 * most);
+            moved_to = (moved_to + since + draw - most).min(experiment.duration_ns - 1);
+        }
+        event.at_ns = moved_to;
+    }
+    events
+}
+
 /// Events to come, and the record of those that happened.
 pub struct Schedule {
     events: Vec<Event>,
@@ -79,9 +103,9 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Of an experiment at time 0.
-    pub fn new(experiment: &Experiment) -> Self {
-        let events = experiment.events.clone();
+    /// Of an experiment with a seed at time 0.
+    pub fn new(experiment: &Experiment, seed: u64) -> Self {
+        let events = events_of(experiment, seed);
         let interfaces = experiment.interfaces.iter();
         let switches = interfaces.map(|one| ((one.id.clone(), Switch::InterfaceIsUp), one.up));
         Self {

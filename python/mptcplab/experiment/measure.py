@@ -38,3 +38,5 @@ class Vary(Model):
     """Starts of flows are drawn from 0 to this."""
     rtt: Probability = Probability(0.01)
     """The delays of each link are scaled by 1 +- this, both directions alike."""
+    events: Probability = Probability(0.05)
+    """The times between events, and that to the first, are scaled by 1 +- this, and changed by 1 s at most."""

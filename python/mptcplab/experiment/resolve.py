@@ -406,8 +406,9 @@ def _address(text: str, family: str) -> ipaddress.IPv4Interface | ipaddress.IPv6
 def _vary(experiment: Experiment) -> Vary:
     vary = experiment.vary
     if isinstance(vary, str):
-        return {"start_ns": 0, "rtt_ppm": 0}
-    return {"start_ns": int(vary.start), "rtt_ppm": round(vary.rtt * 1_000_000)}
+        return {"start_ns": 0, "rtt_ppm": 0, "events_ppm": 0}
+    ppm = {name: round(part * 1_000_000) for name, part in (("rtt_ppm", vary.rtt), ("events_ppm", vary.events))}
+    return {"start_ns": int(vary.start), "rtt_ppm": ppm["rtt_ppm"], "events_ppm": ppm["events_ppm"]}
 
 
 def _medium(name: str, rate: Rate | None, overhead: int) -> Medium:

@@ -30,6 +30,8 @@ class Vary(TypedDict):
     """Starts of flows are drawn from 0 to this."""
     rtt_ppm: Count
     """The delays of each link are scaled by 1 +- this, in millionths; both directions alike."""
+    events_ppm: Count
+    """The times between events, and that to the first, are scaled by 1 +- this, in millionths, by 1 s at most."""
 
 
 @_strict

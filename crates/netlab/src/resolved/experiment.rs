@@ -94,6 +94,10 @@ pub struct Vary {
     pub start_ns: Nanos,
     /// Each link's delay is scaled by 1 plus or minus at most this many millionths, both directions alike.
     pub rtt_ppm: u32,
+    /// The time between two events is scaled by 1 plus or minus at most this many millionths, and changed by no more
+    /// than [`crate::schedule::MOST_MOVED_NS`].
+    #[serde(default)]
+    pub events_ppm: u32,
 }
 
 /// Something between hosts.

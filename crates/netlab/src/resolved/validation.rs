@@ -181,9 +181,14 @@ impl<'a> Declared<'a> {
         let measure = &self.experiment.measure;
         in_range("duration_ns", self.experiment.duration_ns, 1)?;
         in_range("vary.start_ns", self.experiment.vary.start_ns, 0)?;
-        if self.experiment.vary.rtt_ppm > 1_000_000 {
-            let found = self.experiment.vary.rtt_ppm;
-            return refuse("vary.rtt_ppm", found, "0 to 1000000");
+        let vary = self.experiment.vary;
+        for (field, found) in [
+            ("vary.rtt_ppm", vary.rtt_ppm),
+            ("vary.events_ppm", vary.events_ppm),
+        ] {
+            if found > 1_000_000 {
+                return refuse(field, found, "0 to 1000000");
+            }
         }
         in_range("measure.every_ns", measure.every_ns, 1)?;
         in_range("measure.probe_rtt_ns", measure.probe_rtt_ns.unwrap_or(1), 1)?;

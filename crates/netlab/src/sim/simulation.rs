@@ -110,7 +110,7 @@ impl Simulation {
         let actors_end = FIRST_CHANNEL as usize + network.channel_count() + actors;
         network.set_middlebox_entity(EntityId(actors_end as u32));
         let mut simulation = Self {
-            schedule: Schedule::new(&experiment),
+            schedule: Schedule::new(&experiment, seed),
             stalls: Stalls::new(&experiment),
             deadlines: Deadlines::new(queue, actors_end + 1),
             sampler: Sampler::create(directory, &experiment, &flows)?,

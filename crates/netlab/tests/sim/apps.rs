@@ -1,6 +1,6 @@
 //! Constant bit rate and probes, against what can be computed by hand.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::experiments::{MS, SECOND, cbr, pair, run, run_with, with_node_between};
 use netlab::sim::QueueKind;
@@ -144,6 +144,37 @@ fn measured_paths_are_probed_without_being_data() {
     );
     assert_eq!(run.units.len(), 50);
     assert_eq!(run.last("flows.bulk", "packets_sent"), 50.0);
+}
+
+#[test]
+fn times_between_events_vary_with_the_seed_within_their_bounds_and_in_their_order() {
+    let mut experiment = pair(cbr(2 * MS, 500));
+    let cut = |id: &str, at_ns: u64, kind: &str| json!({"id": id, "parent": null, "at_ns": at_ns, "action": {"kind": kind, "link": "wire", "by": "cut"}});
+    experiment["events"] = json!([
+        cut("off", 400 * MS, "link_down"),
+        cut("on", 402 * MS, "link_up"),
+        cut("end", SECOND - MS, "link_down"),
+    ]);
+    let times = |experiment: &Value, seed| -> Vec<u64> {
+        let run = run_with(experiment, seed, QueueKind::Calendar);
+        let moved = run.summary.events.iter();
+        moved
+            .inspect(|event| assert_eq!(event.asked_ns, event.actual_ns))
+            .map(|event| event.actual_ns)
+            .collect()
+    };
+    assert_eq!(times(&experiment, 1), [400 * MS, 402 * MS, SECOND - MS]);
+    experiment["vary"]["events_ppm"] = json!(50_000);
+    for seed in 1..=20 {
+        let [off, on, end] = times(&experiment, seed)[..] else {
+            panic!("three events")
+        };
+        assert!((380 * MS..420 * MS).contains(&off), "{off}");
+        assert!((1_900_000..2_100_000).contains(&(on - off)), "{}", on - off);
+        assert!(on < end && end < SECOND, "{end}");
+    }
+    assert_eq!(times(&experiment, 1), times(&experiment, 1));
+    assert_ne!(times(&experiment, 1), times(&experiment, 2));
 }
 
 #[test]
