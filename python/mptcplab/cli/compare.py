@@ -45,7 +45,7 @@ def command(
     from rich.markup import escape
 
     from mptcplab.cli.output import print_json, print_line, print_remark, print_table, write_text
-    from mptcplab.report import arms_of, comparison_page, metrics_grid, outages_of, shares_grid, table_of
+    from mptcplab.report import arms_of, comparison_page, metrics_grid, notes, outages_of, shares_grid, table_of
     from mptcplab.results import agreement, summary
 
     agreed = agreement(bundles, band)
@@ -62,6 +62,8 @@ def command(
     for grid in (metrics_grid(agreed), shares_grid(agreed)) if agreed else ():
         print_line("")
         print_table(grid.heads, [[escape(cell) for cell in row] for row in grid.rows], right=grid.numeric)
+    for note in notes(agreed) if agreed else ():
+        print_remark(note)
     print_remark(f"wrote {report}")
 
 

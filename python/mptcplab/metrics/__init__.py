@@ -4,6 +4,19 @@ A function returns ``None`` where the quantity does not exist for its input: not
 Times are in seconds unless a name says otherwise; rates are in bit/s.
 """
 
+from mptcplab.metrics.comparison import (
+    difference_of_means,
+    difference_of_pairs,
+    difference_outside,
+    holm,
+    largest_unseen,
+    paired_difference_outside,
+    paired_ratio_outside,
+    ratio_of_means,
+    ratio_of_pairs,
+    ratio_outside,
+    standing_apart,
+)
 from mptcplab.metrics.delay import (
     interarrival_variance,
     late_ratio,
@@ -19,10 +32,8 @@ from mptcplab.metrics.share import aggregation_benefit, jain_index, load_balance
 from mptcplab.metrics.statistics import (
     SMALLEST_SAMPLE,
     crossover,
-    difference_of_means,
     median_interval,
     rank_correlation,
-    ratio_of_means,
 )
 from mptcplab.metrics.throughput import binned_rate, completion_time, counter_at, goodput, mean_rate, utilisation
 
@@ -35,9 +46,13 @@ __all__ = [
     "counter_at",
     "crossover",
     "difference_of_means",
+    "difference_of_pairs",
+    "difference_outside",
     "goodput",
+    "holm",
     "interarrival_variance",
     "jain_index",
+    "largest_unseen",
     "late_ratio",
     "lateness",
     "load_balance",
@@ -45,15 +60,20 @@ __all__ = [
     "mean_rate",
     "median_interval",
     "packet_delay_variation",
+    "paired_difference_outside",
+    "paired_ratio_outside",
     "percentile",
     "rank_correlation",
     "ratio_of_means",
+    "ratio_of_pairs",
+    "ratio_outside",
     "recovery_time",
     "reorder_density",
     "reordered",
     "reordering_ratio",
     "rfc3550_jitter",
     "rfc3550_jitter_constant_gap",
+    "standing_apart",
     "unaffected_fraction",
     "utilisation",
 ]

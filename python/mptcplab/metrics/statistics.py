@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import comb
-from statistics import NormalDist
 
 import numpy as np
 
@@ -69,69 +68,3 @@ def _ranks(values: Numbers) -> Floats:
     last = np.cumsum(counts) - 1
     means: Floats = last - (counts - 1) / 2
     return means[places]
-
-
-def ratio_of_means(
-    first: Numbers, second: Numbers, confidence: float = 0.9
-) -> tuple[float, tuple[float, float]] | None:
-    """Mean of ``first`` over mean of ``second``, two independent samples, and its interval by Fieller's theorem.
-
-    Variances may differ: the degrees of freedom are Welch's. None below two values of either, and where the second mean
-    is not told from 0, for then the ratio has no interval.
-    """
-    if min(len(first), len(second)) < 2:
-        return None
-    (above, above_square, above_df), (below, below_square, below_df) = _mean(first), _mean(second)
-    if below == 0:
-        return None
-    ratio = above / below
-    if above_square == below_square == 0:
-        return ratio, (ratio, ratio)
-    # Of the difference above - ratio * below, whose mean is 0.
-    df = _welch_df((above_square, above_df), (ratio**2 * below_square, below_df))
-    t_square = _student_t(confidence, df) ** 2
-    a = below**2 - t_square * below_square
-    if a <= 0:
-        return None
-    root = np.sqrt((above * below) ** 2 - a * (above**2 - t_square * above_square))
-    return ratio, (float((above * below - root) / a), float((above * below + root) / a))
-
-
-def difference_of_means(
-    first: Numbers, second: Numbers, confidence: float = 0.9
-) -> tuple[float, tuple[float, float]] | None:
-    """Mean of ``first`` less mean of ``second``, two independent samples, and its interval by Welch's t.
-
-    None below two values of either.
-    """
-    if min(len(first), len(second)) < 2:
-        return None
-    (one, one_square, one_df), (other, other_square, other_df) = _mean(first), _mean(second)
-    difference = one - other
-    if one_square == other_square == 0:
-        return difference, (difference, difference)
-    df = _welch_df((one_square, one_df), (other_square, other_df))
-    reach = _student_t(confidence, df) * float(np.sqrt(one_square + other_square))
-    return difference, (difference - reach, difference + reach)
-
-
-def _welch_df(*means: tuple[float, int]) -> float:
-    """Degrees of freedom of a sum of means (Welch 1947), each by its squared standard error and its degrees."""
-    return sum(square for square, _ in means) ** 2 / sum(square**2 / df for square, df in means)
-
-
-def _student_t(confidence: float, df: float) -> float:
-    """The value within which Student's t stays with ``confidence``, on both sides of 0."""
-    from mpmath import betainc, findroot
-
-    def outside(value: float) -> float:
-        # Abramowitz and Stegun, 26.5.27.
-        return float(betainc(df / 2, 0.5, 0, df / (df + value**2), regularized=True)) - (1 - confidence)
-
-    return float(findroot(outside, NormalDist().inv_cdf((1 + confidence) / 2)))
-
-
-def _mean(values: Numbers) -> tuple[float, float, int]:
-    """Mean, square of its standard error, degrees of freedom."""
-    sample = np.asarray(values, dtype=np.float64)
-    return float(sample.mean()), float(sample.var(ddof=1)) / len(sample), len(sample) - 1

@@ -1,6 +1,6 @@
 """The report: one HTML page, complete in itself, for one run, several side by side, a sweep, or a paper."""
 
-from mptcplab.report.agreement import metrics_grid, shares_grid
+from mptcplab.report.agreement import metrics_grid, notes, shares_grid
 from mptcplab.report.beside import Beside
 from mptcplab.report.capture import capture_page
 from mptcplab.report.captured import captured_hosts, host_page
@@ -25,6 +25,7 @@ __all__ = [
     "judged",
     "medians_of",
     "metrics_grid",
+    "notes",
     "outages_of",
     "pictures_of",
     "rankings",

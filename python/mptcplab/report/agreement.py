@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mptcplab.metrics import largest_unseen
 from mptcplab.report.page import Grid
 from mptcplab.report.quantities import MISSING, head, quantity
 from mptcplab.results import METRICS
@@ -11,19 +12,19 @@ MOST_ROWS = 200
 
 
 def metrics_grid(agreement: Json) -> Grid:
-    """Means of metrics side by side, their ratio, its interval beside that of the reference alone, the verdict."""
+    """Means of metrics and their ranges side by side, their ratio, its interval, the reference alone, the verdict."""
     reference = agreement["reference"]
     heads = ["flow", "metric", "back-end", "n", "mean", f"{reference} n", f"{reference} mean"]
-    heads += ["ratio", "90 % interval", f"{reference} against itself", "verdict"]
+    heads += ["ratio", "90 % interval", f"{reference} against itself", "of", "verdict"]
     several = _several(agreement["metrics"])
     rows = []
     for entry in agreement["metrics"]:
         unit = METRICS["subflow" if "link" in entry else "flow", entry["metric"]].unit
-        measured = [str(entry["n"]), quantity(entry["mean"], unit)]
-        measured += [str(entry["reference_n"]), quantity(entry["reference_mean"], unit)]
+        measured = [str(entry["n"]), _mean(entry, "", unit)]
+        measured += [str(entry["reference_n"]), _mean(entry, "reference_", unit)]
         ratios = [f"{entry['ratio']:.3f}", _interval(entry["ci90"], 1, 3), _interval(entry["self_ci90"], 1, 3)]
         of = f"{_flow(entry, several)}, {entry['link']}" if "link" in entry else _flow(entry, several)
-        rows.append([of, entry["metric"], entry["backend"], *measured, *ratios, _verdict(entry)])
+        rows.append([of, entry["metric"], entry["backend"], *measured, *ratios, entry["method"], _verdict(entry)])
     return Grid(heads, rows, frozenset(range(3, 10)))
 
 
@@ -31,7 +32,7 @@ def shares_grid(agreement: Json) -> Grid:
     """Shares of links side by side, in percent, their difference in points, and as above."""
     reference = agreement["reference"]
     heads = ["flow", "link", "back-end", "share", f"{reference} share"]
-    heads += ["points", "90 % interval", f"{reference} against itself", "verdict"]
+    heads += ["points", "90 % interval", f"{reference} against itself", "of", "verdict"]
     several = _several(agreement["shares"])
     rows = []
     for entry in agreement["shares"]:
@@ -41,8 +42,49 @@ def shares_grid(agreement: Json) -> Grid:
             _interval(entry["ci90"], 100, 1),
             _interval(entry["self_ci90"], 100, 1),
         ]
-        rows.append([_flow(entry, several), entry["link"], entry["backend"], *shares, *points, _verdict(entry)])
+        told = [entry["method"], _verdict(entry)]
+        rows.append([_flow(entry, several), entry["link"], entry["backend"], *shares, *points, *told])
     return Grid(heads, rows, frozenset(range(3, 8)))
+
+
+def notes(agreement: Json) -> list[str]:
+    """What to know of the tables: how pairs were made, what chance does among so many, what so few runs may miss."""
+    reference, count = agreement["reference"], agreement["comparisons"]
+    entries = [*agreement["metrics"], *agreement["shares"]]
+    said = [_pairing(entries, reference)]
+    if count:
+        chance = f"{agreement['different_by_chance']:.1f}".removesuffix(".0")
+        said.append(
+            f"{count} comparisons were tested. By itself each would be called different by chance in at most 5 %, so"
+            f" {chance} of them; what is not different with all of them taken together (Holm) is undecided."
+        )
+    seeds = [f"{one['side']} of seed {one['seed']}" for entry in entries for one in entry["apart"]]
+    if seeds:
+        told = ", ".join(dict.fromkeys(seeds))
+        said.append(f"More than five median deviations from the others, and more than the band: {told}.")
+    smallest = min(min(entry["n"], entry["reference_n"]) for entry in entries)
+    unseen = f"{100 * largest_unseen(smallest):.0f} %"
+    runs = "run" if smallest == 1 else "runs"
+    said.append(f"What befalls fewer than {unseen} of all runs may not have shown in {smallest} {runs} (at 95 %).")
+    return said
+
+
+def _pairing(entries: list[Json], reference: str) -> str:
+    """Which rows are of pairs, and why others are not."""
+    pairs = sum(entry["method"] == "pairs" for entry in entries)
+    how = "the ratio is the geometric mean of the ratios seed by seed, the interval Student's t on their logarithms"
+    if pairs == len(entries):
+        return f"Seeds are paired: {how}; of shares the differences."
+    why = f"the seeds of one side are not all among {reference}'s, there are fewer than two, or a value is 0"
+    means = "the ratio is that of means, with Fieller's interval; of shares Welch's"
+    return f"Seeds are paired in {pairs} of {len(entries)} rows: {how}. In the others {means}, because {why}."
+
+
+def _mean(entry: Json, side: str, unit: str) -> str:
+    """A mean, and the range of the runs where they differ."""
+    low, high = (quantity(end, unit) for end in entry[f"{side}range"])
+    mean = quantity(entry[f"{side}mean"], unit)
+    return mean if low == high else f"{mean} ({low} to {high})"
 
 
 def metrics_side_by_side(agreement: Json, other: str) -> Grid:

@@ -10,7 +10,7 @@ from posixpath import commonpath
 
 from mptcplab.errors import UsageError
 from mptcplab.plots import Drawing, bars, overlay
-from mptcplab.report.agreement import metrics_grid, shares_grid
+from mptcplab.report.agreement import metrics_grid, notes, shares_grid
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.quantities import MISSING, quantity
 from mptcplab.report.verdict import user_code
@@ -172,6 +172,7 @@ def page_of(arms: Arms, data: dict[str, RunData], agreement: Json | None = None)
         agreement=agreement,
         agreement_of_metrics=metrics_grid(agreement) if agreement else None,
         agreement_of_shares=shares_grid(agreement) if agreement else None,
+        agreement_notes=notes(agreement) if agreement else [],
     )
 
 

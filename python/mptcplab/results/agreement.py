@@ -1,14 +1,16 @@
 """How far back-ends agree on the same experiment: equivalence of means, beside the spread of the reference itself.
 
-Two one-sided tests at 5 % (TOST): equivalent if the 90 % interval of the ratio of means lies within the band.
+Two one-sided tests at 5 % (TOST): equivalent if the 90 % interval of the ratio lies within the band. Where both sides
+have run the same seeds these are paired, because losses and starts are then the same on both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
-from statistics import fmean
-from typing import Any
+from statistics import fmean, median
+from typing import Any, Literal
 
 from mptcplab import metrics
 from mptcplab.results.bundle import Bundle
@@ -22,19 +24,26 @@ COMPARED = ("goodput_bps", "fct_s", "delay_p50_s", "delay_p99_s", "jitter_s", "l
 COMPARED_BY_LINK = ("cwnd_bytes",)
 #: By which part the ratio of two means may be off 1, and the difference of two shares off 0, unless somebody says.
 BAND = 0.05
+#: How likely a difference may be by chance, over all comparisons of a page together.
+LEVEL = 0.05
 TOO_FEW = "needs two done runs on either side"
+NOT_TOLD_FROM_0 = "the reference cannot be told from 0"
 
 Interval = tuple[float, float]
+#: Values of runs by their seeds, ascending.
+BySeed = Mapping[int, float]
 
 
 def agreement(bundles: Sequence[Bundle], band: float = BAND) -> Json | None:
     """How far the back-ends agree; None unless several ran the same experiment.
 
     ``band``: by which part the ratio of two means may be off 1, and the difference of two shares off 0. Keys:
-    ``reference band metrics shares``. Of both lists an entry has ``experiment flow backend n reference_n mean
-    reference_mean ci90 self_ci90 verdict provisional why``; ``metrics`` also ``metric ratio``, and of subflows
-    ``link``; ``shares`` also ``link difference``. ``self_ci90`` is that of every other run of the reference against the
-    rest of them. Verdicts: ``equivalent``, ``different`` (the interval is outside the band) or ``undecided``.
+    ``reference band comparisons different_by_chance metrics shares``. Of both lists an entry has ``experiment flow
+    backend method n reference_n mean reference_mean range reference_range apart ci90 self_ci90 p_different p_adjusted
+    verdict provisional why``; ``metrics`` also ``metric ratio``, and of subflows ``link``; ``shares`` also ``link
+    difference``. ``self_ci90`` is that of every other run of the reference against the rest of them. Verdicts:
+    ``equivalent``, ``different`` (the interval is outside the band, and still with all comparisons taken together) or
+    ``undecided``.
     """
     done = [bundle for bundle in bundles if bundle.status == "done"]
     backends = list(dict.fromkeys(bundle.record["backend"] for bundle in done))
@@ -52,7 +61,28 @@ def agreement(bundles: Sequence[Bundle], band: float = BAND) -> Json | None:
             of_shares += _shares(about, runs[backend], runs[reference], band)
     if not of_metrics and not of_shares:
         return None
-    return {"reference": reference, "band": band, "metrics": of_metrics, "shares": of_shares}
+    comparisons = adjust([*of_metrics, *of_shares])
+    return {
+        "reference": reference,
+        "band": band,
+        "comparisons": comparisons,
+        "different_by_chance": LEVEL * comparisons,
+        "metrics": of_metrics,
+        "shares": of_shares,
+    }
+
+
+def adjust(entries: Sequence[Json]) -> int:
+    """Give comparisons that are judged together Holm's probabilities, and take back what they do not bear out.
+
+    Gives how many could be tested.
+    """
+    tested = [entry for entry in entries if entry["p_different"] is not None]
+    for entry, p_value in zip(tested, metrics.holm([entry["p_different"] for entry in tested]), strict=True):
+        entry["p_adjusted"] = p_value
+        if entry["verdict"] == "different" and p_value >= LEVEL:
+            entry |= {"verdict": "undecided", "why": f"different by itself, not as one of {len(tested)} comparisons"}
+    return len(tested)
 
 
 def _by_experiment(bundles: Sequence[Bundle]) -> dict[str, dict[str, list[Bundle]]]:
@@ -67,85 +97,176 @@ def _metrics(about: Json, runs: Sequence[Bundle], reference: Sequence[Bundle], b
     for flow in _flows(reference):
         for name in COMPARED:
             values, others = (_values(side, flow, name) for side in (runs, reference))
-            if any(values) and any(others):
-                yield about | {"flow": flow, "metric": name} | _ratio(values, others, band)
+            if any(values.values()) and any(others.values()):
+                yield about | {"flow": flow, "metric": name} | compared_ratio(values, others, band)
         for name, link in product(COMPARED_BY_LINK, _links(reference, flow)):
             values, others = (_values_on_link(side, flow, link, name) for side in (runs, reference))
-            if any(values) and any(others):
-                yield about | {"flow": flow, "link": link, "metric": name} | _ratio(values, others, band)
+            if any(values.values()) and any(others.values()):
+                yield about | {"flow": flow, "link": link, "metric": name} | compared_ratio(values, others, band)
 
 
-def _ratio(values: Sequence[float], others: Sequence[float], band: float) -> Json:
-    found = metrics.ratio_of_means(values, others)
-    itself = metrics.ratio_of_means(others[::2], others[1::2])
-    entry = _entry(values, others, found, itself, (1 - band, 1 + band))
-    return {"ratio": fmean(values) / fmean(others)} | entry
+def compared_ratio(values: BySeed, others: BySeed, band: float) -> Json:
+    """The ratio of two samples and what is to be said of it: of pairs if all seeds of the smaller have one.
+
+    Values of which one is 0 have no ratios of pairs; then the ratio is that of means.
+    """
+    allowed = (1 - band, 1 + band)
+    itself = metrics.ratio_of_means(*_halves(others))
+    seeds = _common(values, others)
+    one, other = _of(values, seeds), _of(others, seeds)
+    if seeds and (found := metrics.ratio_of_pairs(one, other)):
+        apart = _apart("pair", {seed: values[seed] / others[seed] for seed in seeds}, band)
+        p_different = metrics.paired_ratio_outside(one, other, allowed)
+        compared = _Compared("pairs", one, other, found, itself, p_different, apart)
+    else:
+        one, other = list(values.values()), list(others.values())
+        apart = [far for side, of in _sides(values, others) for far in _apart(side, of, band * abs(_middle(of)))]
+        p_different = metrics.ratio_outside(one, other, allowed)
+        compared = _Compared("means", one, other, metrics.ratio_of_means(one, other), itself, p_different, apart)
+    return {"ratio": compared.found[0] if compared.found else fmean(one) / fmean(other)} | compared.entry(allowed)
+
+
+def compared_difference(values: BySeed, others: BySeed, band: float) -> Json:
+    """The difference of two samples, likewise."""
+    allowed = (-band, band)
+    itself = metrics.difference_of_means(*_halves(others))
+    seeds = _common(values, others)
+    one, other = _of(values, seeds), _of(others, seeds)
+    if seeds and (found := metrics.difference_of_pairs(one, other)):
+        apart = _apart("pair", {seed: values[seed] - others[seed] for seed in seeds}, band)
+        p_different = metrics.paired_difference_outside(one, other, allowed)
+        compared = _Compared("pairs", one, other, found, itself, p_different, apart)
+    else:
+        one, other = list(values.values()), list(others.values())
+        apart = [far for side, of in _sides(values, others) for far in _apart(side, of, band)]
+        p_different = metrics.difference_outside(one, other, allowed)
+        compared = _Compared("means", one, other, metrics.difference_of_means(one, other), itself, p_different, apart)
+    difference = compared.found[0] if compared.found else fmean(one) - fmean(other)
+    return {"difference": difference} | compared.entry(allowed)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Two samples, how they were held against each other, and what was found."""
+
+    method: Literal["pairs", "means"]
+    values: Sequence[float]
+    others: Sequence[float]
+    found: tuple[float, Interval] | None
+    itself: tuple[float, Interval] | None
+    p_different: float | None
+    apart: Sequence[Json]
+
+    def entry(self, allowed: Interval) -> Json:
+        """All but the ratio or difference."""
+        smallest = min(len(self.values), len(self.others))
+        verdict, why = self._judged(allowed)
+        return {
+            "method": self.method,
+            "n": len(self.values),
+            "reference_n": len(self.others),
+            "mean": fmean(self.values),
+            "reference_mean": fmean(self.others),
+            "range": [min(self.values), max(self.values)],
+            "reference_range": [min(self.others), max(self.others)],
+            "apart": list(self.apart),
+            "ci90": list(self.found[1]) if self.found else None,
+            "self_ci90": list(self.itself[1]) if self.itself else None,
+            "p_different": self.p_different,
+            "p_adjusted": None,
+            "verdict": verdict,
+            "provisional": smallest < metrics.SMALLEST_SAMPLE,
+            "why": why,
+        }
+
+    def _judged(self, allowed: Interval) -> tuple[str, str | None]:
+        """The verdict of the comparison by itself, and why there is none."""
+        if self.found is None:
+            return "undecided", TOO_FEW if min(len(self.values), len(self.others)) < 2 else NOT_TOLD_FROM_0
+        low, high = self.found[1]
+        if allowed[0] <= low and high <= allowed[1]:
+            seeds = ", ".join(str(one["seed"]) for one in self.apart)
+            return ("undecided", f"seed {seeds} stands apart") if seeds else ("equivalent", None)
+        return ("different" if high < allowed[0] or low > allowed[1] else "undecided"), None
+
+
+def _common(values: BySeed, others: BySeed) -> list[int]:
+    """The seeds of both; none unless all seeds of the smaller side are."""
+    common = [seed for seed in values if seed in others]
+    return common if len(common) == min(len(values), len(others)) else []
+
+
+def _of(values: BySeed, seeds: Sequence[int]) -> list[float]:
+    return [values[seed] for seed in seeds]
+
+
+def _halves(values: BySeed) -> tuple[list[float], list[float]]:
+    """Every other value, and the rest."""
+    found = list(values.values())
+    return found[::2], found[1::2]
+
+
+def _sides(values: BySeed, others: BySeed) -> tuple[tuple[str, BySeed], ...]:
+    return ("run", values), ("reference", others)
+
+
+def _middle(values: BySeed) -> float:
+    return median(values.values())
+
+
+def _apart(side: str, values: BySeed, least: float) -> list[Json]:
+    """What stands apart of some values, by more than ``least``."""
+    seeds, found = list(values), list(values.values())
+    return [{"side": side, "seed": seeds[at], "value": found[at]} for at in metrics.standing_apart(found, least)]
 
 
 def _shares(about: Json, runs: Sequence[Bundle], reference: Sequence[Bundle], band: float) -> Iterator[Json]:
     for flow in _flows(reference):
-        of_runs, of_reference = ([_share_of_links(run, flow) for run in side] for side in (runs, reference))
-        links = dict.fromkeys(link for shares in (*of_reference, *of_runs) for link in shares)
+        of_runs, of_reference = (shares_of_links(side, flow) for side in (runs, reference))
+        links = dict.fromkeys(link for shares in (*of_reference.values(), *of_runs.values()) for link in shares)
         if len(links) < 2:
             continue
         for link in links:
-            values, others = ([shares.get(link, 0.0) for shares in side if shares] for side in (of_runs, of_reference))
-            if not values or not others:
-                continue
-            found = metrics.difference_of_means(values, others)
-            itself = metrics.difference_of_means(others[::2], others[1::2])
-            entry = _entry(values, others, found, itself, (-band, band))
-            yield about | {"flow": flow, "link": link, "difference": fmean(values) - fmean(others)} | entry
-
-
-def _entry(
-    values: Sequence[float],
-    others: Sequence[float],
-    found: tuple[float, Interval] | None,
-    itself: tuple[float, Interval] | None,
-    allowed: Interval,
-) -> Json:
-    enough = min(len(values), len(others)) >= 2
-    return {
-        "n": len(values),
-        "reference_n": len(others),
-        "mean": fmean(values),
-        "reference_mean": fmean(others),
-        "ci90": list(found[1]) if found else None,
-        "self_ci90": list(itself[1]) if itself else None,
-        "verdict": _verdict(found[1], allowed) if found else "undecided",
-        "provisional": min(len(values), len(others)) < metrics.SMALLEST_SAMPLE,
-        "why": None if found else "the reference cannot be told from 0" if enough else TOO_FEW,
-    }
-
-
-def _verdict(interval: Interval, allowed: Interval) -> str:
-    if allowed[0] <= interval[0] and interval[1] <= allowed[1]:
-        return "equivalent"
-    return "different" if interval[1] < allowed[0] or interval[0] > allowed[1] else "undecided"
+            values, others = (
+                {seed: shares.get(link, 0.0) for seed, shares in side.items()} for side in (of_runs, of_reference)
+            )
+            if values and others:
+                yield about | {"flow": flow, "link": link} | compared_difference(values, others, band)
 
 
 def _flows(runs: Sequence[Bundle]) -> list[str]:
     return list(dict.fromkeys(flow["id"] for run in runs for flow in run.record["flows"]))
 
 
-def _values(runs: Sequence[Bundle], flow: str, metric: str) -> list[float]:
-    """The values of the runs that have one, in order of their seeds."""
-    ordered = sorted(runs, key=lambda run: run.record["seed"])
-    found: Iterator[Any] = (run.record["metrics"].get(f"flows.{flow}", {}).get(metric) for run in ordered)
-    return [value for value in found if value is not None]
+def _in_order(runs: Sequence[Bundle]) -> list[Bundle]:
+    return sorted(runs, key=lambda run: run.record["seed"])
 
 
-def _values_on_link(runs: Sequence[Bundle], flow: str, link: str, metric: str) -> list[float]:
-    """Of the runs that have subflows on a link, the mean of their values, in order of the seeds."""
-    found: list[float] = []
-    for run in sorted(runs, key=lambda run: run.record["seed"]):
+def _values(runs: Sequence[Bundle], flow: str, metric: str) -> dict[int, float]:
+    """The values of the runs that have one."""
+    found: Iterator[tuple[int, Any]] = (
+        (run.record["seed"], run.record["metrics"].get(f"flows.{flow}", {}).get(metric)) for run in _in_order(runs)
+    )
+    return {seed: value for seed, value in found if value is not None}
+
+
+def _values_on_link(runs: Sequence[Bundle], flow: str, link: str, metric: str) -> dict[int, float]:
+    """Of the runs that have subflows on a link, the mean of their values."""
+    found: dict[int, float] = {}
+    for run in _in_order(runs):
         of_run: dict[str, Json] = run.record["metrics"]
         here = [one for one in _subflows(run, flow) if _link(one) == link]
         values = [of_run.get(f"flows.{flow}.subflows.{one['id']}", {}).get(metric) for one in here]
         known = [value for value in values if value is not None]
-        found += [fmean(known)] if known else []
+        if known:
+            found[run.record["seed"]] = fmean(known)
     return found
+
+
+def shares_of_links(runs: Sequence[Bundle], flow: str) -> dict[int, Mapping[str, float]]:
+    """Which part of a flow's payload went over which link, by seed; without runs in which none did."""
+    found = {run.record["seed"]: _share_of_links(run, flow) for run in _in_order(runs)}
+    return {seed: shares for seed, shares in found.items() if shares}
 
 
 def _share_of_links(run: Bundle, flow: str) -> Mapping[str, float]:
