@@ -14,6 +14,7 @@ hosts: {a: {}, b: {}}
 links: {l: {between: [a.eth0, b.eth0], rate: 2mbit, delay: 10ms}}
 flows: {f: {from: a, to: b, transport: tcp, app: {streaming: {bitrate: 1mbit, startup: 0s}}}}
 events: [{at: 4s, down: a.eth0}]
+vary: {events: 0%}
 duration: 10s
 """
 

@@ -1,7 +1,7 @@
 """Results: the metric table, tables, bundles, expectations, aggregates and the summary document."""
 
 from mptcplab.results.aggregates import Crossing, Spread, aggregates, argmax, crossover, ratio, spread
-from mptcplab.results.agreement import COMPARED, agreement
+from mptcplab.results.agreement import COMPARED, agreement, share_of_links
 from mptcplab.results.bundle import (
     RUN,
     Bundle,
@@ -84,6 +84,7 @@ __all__ = [
     "read_data",
     "recoveries",
     "run_summary",
+    "share_of_links",
     "spread",
     "subflows_of",
     "summary",

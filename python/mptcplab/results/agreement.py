@@ -265,11 +265,11 @@ def _values_on_link(runs: Sequence[Bundle], flow: str, link: str, metric: str) -
 
 def shares_of_links(runs: Sequence[Bundle], flow: str) -> dict[int, Mapping[str, float]]:
     """Which part of a flow's payload went over which link, by seed; without runs in which none did."""
-    found = {run.record["seed"]: _share_of_links(run, flow) for run in _in_order(runs)}
+    found = {run.record["seed"]: share_of_links(run, flow) for run in _in_order(runs)}
     return {seed: shares for seed, shares in found.items() if shares}
 
 
-def _share_of_links(run: Bundle, flow: str) -> Mapping[str, float]:
+def share_of_links(run: Bundle, flow: str) -> Mapping[str, float]:
     """Which part of a flow's payload went over which link; empty if none did."""
     carried: dict[str, int] = {}
     for subflow in _subflows(run, flow):
