@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mptcplab.backends import backend, feature_of
 from mptcplab.backends.preferences import Choice, Offer, as_recorded, first_choices
 from mptcplab.errors import RunFailed, Unsupported, first_few
-from mptcplab.results import Bundle, BundleWriter, digest, done_bundles, evaluated, read_data
+from mptcplab.results import Bundle, BundleWriter, CpuTimes, digest, done_bundles, evaluated, read_data
 from mptcplab.results import check as check_expectations
 from mptcplab.results.bundle import BundleDone, BundleHeld, bundle_path
 
@@ -260,7 +260,7 @@ def _place(job: Job) -> Path:
 
 
 def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: Stop) -> Bundle:
-    begun = time.monotonic()
+    begun, used = time.monotonic(), CpuTimes.now() if backend(job.backend).in_real_time else None
     run = backend(job.backend).start(job.choice.experiment, job.seed, writer.path)
     for tick in run.samples():
         observer.advanced(job, tick.time_ns / job.experiment["duration_ns"])
@@ -269,10 +269,13 @@ def _recorded(job: Job, writer: BundleWriter, observer: Observer, stop: Stop) ->
     result = run.result()
     wall_s = time.monotonic() - begun
     stopped = run.state == "stopped"
+    ended = CpuTimes.now()
+    load = {"load": used.until(ended)} if used and ended else {}
     return writer.finish(
         "unfinished" if stopped else result.get("status", "done"),
         why=stop.reason if stopped else result.get("why"),
         wall_s=wall_s,
+        machine=writer.machine | load,
         substitutions=job.choice.substitutions,
         trace_hash=result["trace_hash"],
         **evaluated(read_data(writer.path, job.experiment, result, job.backend)),

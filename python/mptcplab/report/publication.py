@@ -11,7 +11,7 @@ from mptcplab.errors import first_few
 from mptcplab.report.beside import IN_SIMULATOR, second_choices
 from mptcplab.report.quantities import quantity
 from mptcplab.report.reproduction import ARMS
-from mptcplab.report.verdict import place
+from mptcplab.report.verdict import busy, place
 from mptcplab.reproduction import Claim, Compared, Comparison, Publication, Side, Statement, patterns, what
 from mptcplab.results import Bundle
 from mptcplab.results.bundle import changes_of
@@ -72,7 +72,8 @@ class Published:
         heads = [bundle.record["backend"], IN_SIMULATOR][: len(sides)]
         of_claims = zip(*(publication.statements(side) for side in sides), strict=True)
         said = [one for one in (_said(publication, statements) for statements in of_claims) if one.rows]
-        return cls(paper, _stack(bundle), heads, list(_tally(said, heads)), said, _others(sides[0], bundle), command)
+        tally = list(_tally(said, heads, busy(bundle.record, bundle.resolved)))
+        return cls(paper, _stack(bundle), heads, tally, said, _others(sides[0], bundle), command)
 
 
 def _said(publication: Publication, of_sides: Sequence[Statement]) -> Said:
@@ -112,14 +113,16 @@ def _quantity(comparison: Comparison, value: float) -> str:
     return "∞" if isinf(value) else quantity(value, comparison.unit if is_plain else "")
 
 
-def _tally(said: Sequence[Said], heads: Sequence[str]) -> Iterator[str]:
-    """How many of the comparisons are inside the tolerance."""
+def _tally(said: Sequence[Said], heads: Sequence[str], causes: Sequence[str]) -> Iterator[str]:
+    """How many of the comparisons are inside the tolerance, and what may have put those of the run outside."""
     for number, head in enumerate(heads):
         values = [row.values[number] for one in said for row in one.rows]
         known = [value for value in values if value.inside is not None]
         count = sum(bool(value.inside) for value in known)
         without = f", {len(values) - len(known)} without a value" if len(known) < len(values) else ""
-        yield f"{head}: {count} of {len(known)} inside the tolerance{without}."
+        is_explained = number == 0 and (count < len(known) or not known)
+        why = " ".join(["", *causes, "One run decides nothing."]) if is_explained else ""
+        yield f"{head}: {count} of {len(known)} inside the tolerance{without}.{why}"
 
 
 def _stack(bundle: Bundle) -> str | None:

@@ -20,7 +20,7 @@ from mptcplab.report.machine import machine_rows
 from mptcplab.report.page import Grid, Picture, render
 from mptcplab.report.publication import Published
 from mptcplab.report.quantities import MISSING, head, quantity
-from mptcplab.report.verdict import fell_back, place, sentences, substituted, user_code
+from mptcplab.report.verdict import busy, fell_back, place, sentences, substituted, user_code
 from mptcplab.results import METRICS, Bundle, Evaluation, RunData
 from mptcplab.results.bundle import EXPERIMENT
 from mptcplab.results.entities import Json
@@ -73,7 +73,7 @@ def page_of(
         record=record,
         title=run.resolved["title"] or record["experiment"],
         description=run.resolved["description"],
-        verdict=sentences(record, run.end_s),
+        verdict=[*sentences(record, run.end_s), *busy(record, run.resolved)],
         warnings=_warnings(record),
         held=sum(verdict["held"] for verdict in record["expectations"]),
         pictures=[Picture.of(drawing) for drawing in drawings_of(run)],

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from mptcplab.report.quantities import quantity
+from mptcplab.results import why_busy
 from mptcplab.results.entities import Json
 
 BACKENDS = {"sim": "in the simulator", "userspace": "on our own stack", "kernel": "on the Linux kernel"}
 #: What a flow can be asked for: see ``recovery_s`` in the metric table.
 CARRIED = "nine tenths of what the network could carry"
+#: What a kernel counts of its own fault, by which it drops what it has acknowledged.
+BEYOND_WINDOW = "MPTcpExtNoDSSInWindow"
 MOST_FLOWS = 4
 MOST_EVENTS = 6
 
@@ -110,3 +113,18 @@ def _lateness(record: Json) -> list[str]:
     mean_s = sum(one["mean_s"] * one["deliveries"] for one in late) / sum(one["deliveries"] for one in late)
     mean, most = quantity(mean_s, "s"), quantity(max(one["max_s"] for one in late), "s")
     return [f"Packets came {mean} later than the link model says in the mean, {most} at most."]
+
+
+def busy(record: Json, resolved: Json) -> list[str]:
+    """That the machine may have had a part in what was measured; and what the kernel let go by a fault of its own."""
+    why = why_busy(record, resolved)
+    told = [f"{why[0].upper()}{why[1:]}. What was measured may be the machine's."] if why else []
+    hosts = (record["result"] or {}).get("hosts") or []
+    dropped = sum((host.get("counters") or {}).get(BEYOND_WINDOW, 0) for host in hosts)
+    if dropped:
+        told.append(
+            f"The kernel dropped {dropped} segments that TCP had acknowledged, as they lay beyond the connection's"
+            " window: a fault of its own, which the simulator does not have. Each waits for a timer, so such runs"
+            " carry less."
+        )
+    return told

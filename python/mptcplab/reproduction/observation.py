@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mptcplab.results import Bundle, RunData, read_data
+from mptcplab.backends import SIMULATOR
+from mptcplab.results import Bundle, RunData, read_data, why_busy
 
 Json = dict[str, Any]
 #: What quantities are taken from, and what figures and the fates of subflows need beside it.
@@ -24,6 +25,8 @@ class Observation:
     metrics: dict[str, dict[str, float | None]]
     absent: dict[str, dict[str, str]]
     run: RunData
+    #: Why what was measured may be the machine's doing.
+    busy: str | None = None
 
     @property
     def parameters(self) -> Json:
@@ -47,4 +50,5 @@ def observe(path: Path, *, quantities_only: bool = False) -> Observation:
         return entity.startswith("flows.") and metric in (of_subflows if ".subflows." in entity else OF_FLOWS)
 
     run = read_data(path, {}, record["result"], record["backend"], is_kept)
-    return Observation(record["seed"], str(path), record["metrics"], record["absent"], run)
+    busy = None if record["backend"] == SIMULATOR else why_busy(record, bundle.resolved)
+    return Observation(record["seed"], str(path), record["metrics"], record["absent"], run, busy)

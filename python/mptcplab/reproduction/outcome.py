@@ -164,6 +164,9 @@ def _one(study: Study, observations: Observations, comparison: Comparison, cell:
     divisor = cell if over is None else study.cells[cell.arm, cell.variant, over]
     divisors, why_not = _divisors(comparison, divisor, _by_seed(observations, divisor))
     values, absent = _values(comparison.above, runs)
+    if runs and all(run.busy for run in runs.values()):
+        # They say nothing of the claim, not even that it cannot be run.
+        return Compared(comparison, cell.name, judge([], comparison.allowed), over, None, len(runs), absent)
     why_not = why_not or (absent if not values else None)
     if why_not is not None:
         return _cannot(comparison, cell.name, why_not, over)
@@ -226,7 +229,7 @@ def _values(measure: Measure, runs: Mapping[int, Observation]) -> tuple[dict[int
     values: dict[int, float] = {}
     why: str | None = "no run was done" if not runs else None
     for seed, run in sorted(runs.items()):
-        value = measured(measure, run)
+        value = Absent(run.busy) if run.busy else measured(measure, run)
         if isinstance(value, Absent):
             why = value.why
         else:

@@ -32,6 +32,7 @@ WORDS = {
     "subflows_opened": "opened",
     "subflows_reused": "subflows used again",
     "connection_survived": "connection alive",
+    "paths_used": "paths that carry data",
 }
 
 
@@ -62,7 +63,8 @@ def numbers(one: Compared) -> str:
     spread, comparison = one.judged.spread, one.comparison
     said = f", published: {comparison.published}" if comparison.published else ""
     if spread is None:
-        return f"{one.on}: no values{said}"
+        gone = f" ({one.why_without})" if one.why_without else ""
+        return f"{one.on}: no values{gone}{said}"
     scale, unit = (1e-6, " Mbit/s") if comparison.unit == "bit/s" and comparison.over is None else (1.0, "")
     unit = unit or (f" {comparison.unit}" if comparison.unit not in ("", "0/1") else "")
     low, middle, high = (f"{scale * value:.3g}" for value in (spread.low, spread.median, spread.high))

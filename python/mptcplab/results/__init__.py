@@ -22,6 +22,7 @@ from mptcplab.results.equilibrium import Equilibrium, equilibrium_of
 from mptcplab.results.evaluation import Evaluation
 from mptcplab.results.expectations import Verdict, check, check_metric, evaluate
 from mptcplab.results.fates import Fate, fates
+from mptcplab.results.machine_load import CpuTimes, why_busy
 from mptcplab.results.record import evaluated
 from mptcplab.results.recovery import Recovery, recoveries
 from mptcplab.results.run_data import Absent, Happening, RunData, Value
@@ -38,6 +39,7 @@ __all__ = [
     "Bundle",
     "BundleError",
     "BundleWriter",
+    "CpuTimes",
     "Crossing",
     "Entity",
     "Equilibrium",
@@ -88,4 +90,5 @@ __all__ = [
     "spread",
     "subflows_of",
     "summary",
+    "why_busy",
 ]

@@ -135,6 +135,12 @@ class BundleWriter:
             raise
         return cls(path, record, lock)
 
+    @property
+    def machine(self) -> Json:
+        """What is known of the machine."""
+        machine: Json = self._record["machine"]
+        return machine
+
     def finish(self, status: Status, **fields: Any) -> Bundle:
         """Record the end: status, further fields of run.json, and the checksum of each file. Raises BundleError."""
         try:
