@@ -5,7 +5,7 @@ RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Ca
 PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel
 
 .DEFAULT_GOAL := help
-.PHONY: help build bpf demo packetdrill test kernel-test test-kernels check vectors format bench soak fuzz schema clean
+.PHONY: help build bpf demo fidelity packetdrill test kernel-test test-kernels check vectors format bench soak fuzz schema clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,10 @@ ifeq ($(shell id -u),0)
 else
 	@echo 'not root: the tests on the kernel are left out' >&2
 endif
+
+fidelity: build  ## the simulator against a kernel on record, as root also against this one; ONLY=case for some, RECORD=1 to record
+	$(BIN)/python -m mptcplab.fidelity tests/fidelity $(if $(ONLY),--only '$(ONLY)') $(if $(RECORD),--record) \
+		$(if $(filter 0,$(shell id -u)),--kernel) --page docs/results/simulator-beside-kernel.md
 
 soak: build  ## the long matrices
 	PROPTEST_CASES=1000000 cargo test --quiet --package mptcp --release --test connection random_worlds

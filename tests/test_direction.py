@@ -46,6 +46,7 @@ ALLOWED: dict[str, set[str]] = {
     "sweep": {"_core", "catalogue", "errors", "experiment", "metrics", "recorded", "results", "runner", "units"},
     "reproduction": {"backends", "catalogue", "errors", "experiment", "metrics", "results", "runner"},
     "families": {"experiment", "recorded", "results"},
+    "fidelity": {"backends", "errors", "experiment", "metrics", "report", "results", "runner"},
     "congestion": {"errors", "_core"},
     "proxy": {"errors", "signals", "_core"},
     "doctor": {"errors", "backends", "_core"},

@@ -1,0 +1,78 @@
+"""The runs of cases: simulated, or on this kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mptcplab.backends import ON_KERNEL, SIMULATOR
+from mptcplab.errors import RunFailed
+from mptcplab.fidelity.cases import Case
+from mptcplab.fidelity.measures import measures_of
+from mptcplab.fidelity.recorded import Measures, Recorded
+from mptcplab.results import Bundle
+from mptcplab.runner import Nobody, execute, plan
+
+#: How many cases go side by side in real time: they wait most of it, and runs judge whether they were disturbed.
+AT_ONCE = 6
+#: How often what a busy machine spoiled is run again.
+TRIES = 3
+
+BySeed = dict[int, Measures]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Cases, seeds from 1 on, and where bundles go."""
+
+    cases: Sequence[Case]
+    seeds: int
+    out: Path
+
+
+def simulated(wanted: Wanted) -> dict[str, BySeed]:
+    """The measures of simulated runs by case and seed."""
+    return _measures(_run(wanted.cases, SIMULATOR, wanted, fresh=True))
+
+
+def on_this_kernel(wanted: Wanted, *, jobs: int = AT_ONCE) -> Recorded:
+    """The measures of runs on this machine's kernel. Raises RunFailed if some are spoiled again and again."""
+    light = [case for case in wanted.cases if not case.is_heavy]
+    heavy = [case for case in wanted.cases if case.is_heavy]
+    bundles: list[Bundle] = []
+    for cases, workers in ((light, jobs), (heavy, 1)):
+        # What is done is not run again, unless this is the first try.
+        tries = (_run(cases, ON_KERNEL, wanted, fresh=number == 0, workers=workers) for number in range(TRIES))
+        bundles += next((of for of in tries if all(one.status == "done" for one in of)), []) or _refused(cases)
+    descriptions = {case.name: case.description_sha256 for case in wanted.cases}
+    return Recorded(bundles[0].record["kernel"], _today(), _measures(bundles), descriptions)
+
+
+def _run(
+    cases: Sequence[Case], backend: str, wanted: Wanted, *, fresh: bool, workers: int | None = None
+) -> list[Bundle]:
+    experiments = [case.experiment for case in cases]
+    jobs = plan(experiments, backend, seed=1, repeat=wanted.seeds, out=wanted.out, fresh=fresh) if cases else []
+    return execute(jobs, Nobody(), workers=workers)
+
+
+def _refused(cases: Sequence[Case]) -> list[Bundle]:
+    if not cases:
+        return []
+    names = ", ".join(case.name for case in cases)
+    raise RunFailed(f"{names}: some of their runs were invalid or failed {TRIES} times; the machine is too busy")
+
+
+def _measures(bundles: Iterable[Bundle]) -> dict[str, BySeed]:
+    found: dict[str, BySeed] = {}
+    for bundle in bundles:
+        if bundle.status != "done":
+            raise RunFailed(f"{bundle.path}: {bundle.status} ({bundle.record['why']})")
+        found.setdefault(bundle.record["experiment"], {})[bundle.record["seed"]] = measures_of(bundle)
+    return found
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
