@@ -58,10 +58,12 @@ def notes(agreement: Json) -> list[str]:
             f"{count} comparisons were tested. By itself each would be called different by chance in at most 5 %, so"
             f" {chance} of them; what is not different with all of them taken together (Holm) is undecided."
         )
-    seeds = [f"{one['side']} of seed {one['seed']}" for entry in entries for one in entry["apart"]]
-    if seeds:
-        told = ", ".join(dict.fromkeys(seeds))
-        said.append(f"More than five median deviations from the others, and more than the band: {told}.")
+    rows = sum(bool(entry["apart"]) for entry in entries)
+    if rows:
+        said.append(
+            f"In {rows} of {len(entries)} rows a run stands apart: more than five median deviations from the others (of"
+            " few runs more), and more than the band. Its seed is beside the verdict; nothing is equivalent with it."
+        )
     smallest = min(min(entry["n"], entry["reference_n"]) for entry in entries)
     unseen = f"{100 * largest_unseen(smallest):.0f} %"
     runs = "run" if smallest == 1 else "runs"
@@ -137,7 +139,9 @@ def _interval(ends: list[float] | None, factor: float, digits: int) -> str:
 
 
 def _verdict(entry: Json) -> str:
-    """The verdict, with why there is none or how far it can be trusted."""
+    """The verdict, with why there is none, how far it can be trusted, and which runs stand apart."""
+    seeds = ", ".join(dict.fromkeys(str(one["seed"]) for one in entry["apart"]))
+    apart = f"; apart: seed {seeds}" if seeds else ""
     if entry["why"] is not None:
-        return f"{entry['verdict']}: {entry['why']}"
-    return f"{entry['verdict']}, provisional" if entry["provisional"] else str(entry["verdict"])
+        return f"{entry['verdict']}: {entry['why']}{apart}"
+    return f"{entry['verdict']}{', provisional' if entry['provisional'] else ''}{apart}"

@@ -27,6 +27,7 @@ BAND = 0.05
 #: How likely a difference may be by chance, over all comparisons of a page together.
 LEVEL = 0.05
 TOO_FEW = "needs two done runs on either side"
+STANDS_APART = "a run stands apart"
 NOT_TOLD_FROM_0 = "the reference cannot be told from 0"
 
 Interval = tuple[float, float]
@@ -185,8 +186,7 @@ class _Compared:
             return "undecided", TOO_FEW if min(len(self.values), len(self.others)) < 2 else NOT_TOLD_FROM_0
         low, high = self.found[1]
         if allowed[0] <= low and high <= allowed[1]:
-            seeds = ", ".join(str(one["seed"]) for one in self.apart)
-            return ("undecided", f"seed {seeds} stands apart") if seeds else ("equivalent", None)
+            return ("undecided", STANDS_APART) if self.apart else ("equivalent", None)
         return ("different" if high < allowed[0] or low > allowed[1] else "undecided"), None
 
 
