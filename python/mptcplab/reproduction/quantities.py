@@ -70,6 +70,17 @@ def _mean_arrived_bps(run: RunData, start_s: float, end_s: float) -> Value:
     return next(iter(_arrived_bps(run, start_s, end_s, end_s - start_s)), Absent(NO_SAMPLES))
 
 
+def _paths_used(run: RunData, start_s: float, end_s: float) -> Value:
+    """Between how many pairs of addresses new data arrive."""
+    flow = _flow(run)
+    series = ((one.addresses, run.samples.series(one.entity, "bytes_received")) for one in subflows_of(run, flow))
+    known = [(addresses, counter) for addresses, counter in series if counter is not None]
+    if not known:
+        return Absent(NO_SAMPLES)
+    grown = ((addresses, np.interp([start_s, end_s], one.times_s, one.values)) for addresses, one in known)
+    return float(len({addresses for addresses, (before, after) in grown if after > before}))
+
+
 def _variation(rates: list[float]) -> float:
     return float(np.std(rates) / np.mean(rates)) if np.mean(rates) else float("inf")
 
@@ -105,6 +116,7 @@ QUANTITIES: dict[str, Callable[[RunData, float, float], Value]] = {
     "min_bps": partial(_of_rates, min),
     "min_arrived_bps": _min_arrived_bps,
     "mean_arrived_bps": _mean_arrived_bps,
+    "paths_used": _paths_used,
     "variation": partial(_of_rates, _variation),
     "longest_pause_s": partial(_of_gaps, max),
     "jitter_s2": partial(_of_gaps, lambda gaps: float(np.var(gaps))),
