@@ -493,3 +493,10 @@ def test_verdicts_have_names_of_their_own_whatever_was_set(desk: Path) -> None:
     assert "short sim seed 1: links.wifi.loss=2%" in suites
     tests = [line.split(" ", 2)[2] for line in (desk / "all.ktap").read_text().splitlines() if line.startswith("ok ")]
     assert len(tests) == len(set(tests)) == len(suites)
+
+
+@pytest.mark.parametrize("command", ["report results/short --out x.pdf", "compare results --report x.pdf"])
+def test_a_page_is_not_written_under_the_name_of_another_format(done: Path, command: str) -> None:
+    ended = mptcplab(*command.split(), cwd=done)
+    assert is_refused(ended, 2, "x.pdf: the page is HTML; allowed: a name that ends in .html")
+    assert not (done / "x.pdf").exists()

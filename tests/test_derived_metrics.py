@@ -68,6 +68,10 @@ def test_the_one_lost_datagram_is_the_loss_ratio(evaluation: Evaluation) -> None
         ("flows.bulk", "fct_s", "not finite"),
         ("flows.bulk", "loss_ratio", "reliable"),
         ("flows.bulk", "jitter_s2", "fewer than two"),
+        ("flows.bulk", "reordering_ratio", "a stream is delivered in order"),
+        ("flows.bulk", "reorder_extent", "a stream is delivered in order"),
+        ("flows.bulk", "n_reordering", "a stream is delivered in order"),
+        ("flows.bulk", "hol_delay_p99_s", "mptcplab pcap"),
         ("flows.voice", "aggregation_benefit", "one path"),
         ("flows.voice", "subflows_alive", "no connection"),
         ("flows.bulk", "throughput_bps", "series"),
@@ -166,6 +170,22 @@ def test_jain_index_lies_between_one_nth_and_one(shares: list[float]) -> None:
     index = metrics.jain_index(shares)
     assert index is not None
     assert 1 / len(shares) - 1e-9 <= index <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("gap_ns", [8_000_000, 18_666_666.67, 1_234_567.5])
+def test_what_comes_at_a_constant_rate_has_no_jitter(gap_ns: float) -> None:
+    arrivals_s = np.rint(np.arange(2000) * gap_ns) / 1e9
+    delays_s = (arrivals_s + 0.0301) - arrivals_s
+    assert metrics.interarrival_variance(arrivals_s) == 0
+    assert metrics.delay_variance(delays_s) == 0
+    assert metrics.rfc3550_jitter(delays_s) == 0
+    assert metrics.rfc3550_jitter_constant_gap(arrivals_s) == 0
+
+
+def test_jitter_of_microseconds_is_no_rounding(evaluation: Evaluation) -> None:
+    arrivals_s = np.arange(2000) * 0.008 + np.where(np.arange(2000) % 2, 1e-6, 0)
+    assert metrics.interarrival_variance(arrivals_s) == pytest.approx(1e-12, rel=1e-3)
+    assert number(evaluation, "flows.voice", "jitter_s") > 0
 
 
 @given(st.permutations(range(12)))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import SHORT
 from made_run import made_run, resolved
 from mptcplab.errors import SpecError
+from mptcplab.experiment import members
 from mptcplab.results import Evaluation, check, evaluate
 
 
@@ -56,7 +60,6 @@ def test_what_did_not_hold_shows_the_value() -> None:
         ("flows.bulk.throughput_bps > 1", ["series"]),
         ("flows.bulk.goodput_bps", ["not a comparison"]),
         ("flows.bulk.goodput_bps > ", ["not an expectation"]),
-        ("flows.bulk.goodput_bps > 6mbit", ["not an expectation"]),
         ("flows.bulk.goodput_bps > limit", ["'limit'", "6.8e6"]),
         ("flows.bulk.goodput_bps-flows.voice.goodput_bps > 0", ["spaces"]),
         ("__import__('os').system('x') > 0", ["neither a metric nor a number"]),
@@ -82,3 +85,47 @@ def test_without_a_file_the_field_is_the_place() -> None:
     experiment: dict[str, Any] = resolved(origins={"expect.0": "--set"})
     with pytest.raises(SpecError, match=r"^expect\.0: "):
         check(["nothing"], experiment)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("flows.bulk.goodput_bps > 100kbit", "flows.bulk.goodput_bps > 1e5"),
+        ("flows.bulk.goodput_bps > 6.8 Mbit/s", "flows.bulk.goodput_bps > 6.8e6"),
+        ("events.cut.recovery_s<400ms", "events.cut.recovery_s < 0.4"),
+        ("events.cut.recovery_s <= 0.4 s", "events.cut.recovery_s <= 0.4"),
+        ("flows.bulk.bytes_in_order > 22 MB", "flows.bulk.bytes_in_order > 22e6"),
+        ("flows.voice.loss_ratio < 1%", "flows.voice.loss_ratio < 0.01"),
+        ("2 * flows.voice.goodput_bps > 1.9mbit", "2 * flows.voice.goodput_bps > 1.9e6"),
+    ],
+)
+def test_numbers_may_have_units(text: str, same: str) -> None:
+    check([text, same], resolved())
+    with_unit, plain = evaluate([text, same], Evaluation(made_run()))
+    assert with_unit.held == plain.held
+    assert with_unit.value == plain.value
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("flows.bulk.goodput_bps > 100ms", "flows.bulk.goodput_bps is in bit/s, and compared with s"),
+        ("flows.bulk.goodput_bps > 100furlong", "'100furlong' has the unknown unit 'furlong'"),
+        ("events.cut > 5", "events.cut is an event, the metric is missing"),
+        ("events.cut.gop_s > 5", "is an event and has no metric 'gop_s'"),
+        ("flows.bulk.goodput_bps << 2mbit", "'flows.bulk.goodput_bps << 2mbit' is not a comparison"),
+    ],
+)
+def test_what_is_wrong_is_told_with_the_place_in_the_file(text: str, problem: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(problem)) as found:
+        check([text], resolved())
+    assert str(found.value).startswith("cut.yaml:21: expect.0: ")
+
+
+def test_an_expectation_of_a_file_is_told_to_the_column(tmp_path: Path) -> None:
+    file = tmp_path / "short.yaml"
+    file.write_text(SHORT.replace("flows.call.loss_ratio < 0.9", "flows.call.los_ratio < 0.9"))
+    (member,) = members(file)
+    data = member.resolve().data
+    with pytest.raises(SpecError, match=r"short\.yaml:8:40: expect\.1: 'flows\.call' is a flow and has no metric"):
+        check(data["expect"], data)

@@ -100,6 +100,57 @@ def test_the_engines_captures_equal_a_plain_count(name: str, tmp_path: Path) -> 
     assert by_direction(apart) == by_direction(together)
 
 
+ONE_LINK = """
+name: fallen-back
+hosts: {client: {SETTINGS}, server: {SETTINGS}}
+links: {wifi: {between: [client.wlan0, server.eth0], rate: 2mbit, delay: 10ms, queue: 30p, loss: 0.5%}}
+middleboxes: [{at: client.wlan0, MIDDLEBOX}]
+flows: {upload: {from: SENDER, opened_by: OPENER, to: PEER, transport: mptcp, app: {bulk: {bytes: 200kB}}}}
+measure: {captures: [client.wlan0, server.eth0]}
+duration: 20s
+"""
+#: Settings of both hosts, and what stands between them: what makes them go on as TCP at one moment or another.
+FALLEN_BACK = {
+    "acknowledgments-without-signal": ("", "direction: arriving, strip_options: {options: dss, segments: non_syn}"),
+    "all-without-signal": ("", "strip_options: {options: dss, segments: non_syn}"),
+}
+
+
+def payload_by_tshark(capture: Path) -> tuple[int, int]:
+    """Distinct bytes of payload from the client and from the server of the only connection."""
+    fields = ("tcp.srcport", "tcp.seq_raw", "tcp.len", "tcp.flags.syn", "tcp.flags.ack")
+    command = ["tshark", "-r", str(capture), "-Y", "tcp", "-T", "fields", *(w for f in fields for w in ("-e", f))]
+    rows = [
+        line.split("\t")
+        for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    ]
+    client = next(row[0] for row in rows if row[3] in ("1", "True") and row[4] in ("0", "False"))
+    seen: dict[bool, set[int]] = {True: set(), False: set()}
+    for port, seq, length, *_ in rows:
+        seen[port == client].update((int(seq) + offset) % 2**32 for offset in range(int(length)))
+    return len(seen[True]), len(seen[False])
+
+
+@needs_tshark
+@pytest.mark.parametrize(("sender", "peer"), [("client", "server"), ("server", "client")])
+@pytest.mark.parametrize("name", FALLEN_BACK)
+def test_after_a_fallback_each_direction_counts_on(name: str, sender: str, peer: str, tmp_path: Path) -> None:
+    settings, middlebox = FALLEN_BACK[name]
+    text = ONE_LINK.replace("SETTINGS", settings).replace("MIDDLEBOX", middlebox)
+    description = tmp_path / "fallen-back.yaml"
+    description.write_text(
+        text.replace("SENDER", sender).replace("PEER", peer).replace("OPENER", "from" if sender == "client" else "to")
+    )
+    [bundle] = run(*load(description), out=tmp_path)
+    for capture in sorted((bundle.path / "captures").iterdir()):
+        [connection] = explain([capture])["connections"]
+        counted = tuple(connection["data"][side]["bytes"] for side in ("client", "server"))
+        assert counted == payload_by_tshark(capture), capture
+        assert connection["fallback"] is not None
+        unmapped = [way["unmapped_bytes"] for way in connection["subflows"][0]["directions"].values()]
+        assert unmapped == [0, 0]
+
+
 def test_the_command_tells_what_happened(tmp_path: Path) -> None:
     ended = mptcplab("pcap", str(RECORDED / "B_addaddr.pcap"), cwd=tmp_path)
     assert (ended.status, ended.err) == (0, "")

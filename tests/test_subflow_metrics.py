@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 from made_kernel_run import made_kernel_run
 from made_run import event, made_run, resolved
+from mptcplab import load, run
 from mptcplab.errors import SpecError
+from mptcplab.plots.subflows import stacked
 from mptcplab.results import Absent, Evaluation, check, evaluated
 
 
@@ -116,3 +119,29 @@ def test_the_summary_tells_of_subflows_in_seconds() -> None:
     assert (first["local"], first["opened_s"], first["closed_s"]) == ("10.1.1.1:40001", 0.05, 10.5)
     schema = json.loads((Path(__file__).parents[1] / "docs" / "schemas" / "summary.json").read_text())
     jsonschema.validate(flow, {"$ref": "#/$defs/flow", "$defs": schema["$defs"]})
+
+
+def test_no_more_is_drawn_as_carried_than_the_links_carry(tmp_path: Path) -> None:
+    description = tmp_path / "slow.yaml"
+    description.write_text(
+        "name: slow\n"
+        "topology: {parallel_links: {n: 2, between: [client, server], rate: 1mbit, delay: 10ms, queue: 100p}}\n"
+        "flows: {bulk: {from: client, to: server, transport: mptcp, app: bulk}}\n"
+        "duration: 10s\n"
+    )
+    (bundle,) = run(*load(description), out=tmp_path)
+    drawing = stacked(bundle.load())
+    assert drawing is not None
+    assert drawing.title == "Carried by each subflow of bulk"
+    together = np.sum([line.y for line in drawing.lines if line.label != "goodput"], axis=0)
+    until_s = drawing.lines[0].x + 0.5 * np.diff(drawing.lines[0].x)[0]
+    carried_mbit = np.cumsum(together) * np.diff(drawing.lines[0].x)[0]
+    # In any time since the start: bytes behind a loss count when it is repaired.
+    assert np.all(carried_mbit <= 2.0 * until_s)
+    assert carried_mbit[-1] > 1.7 * until_s[-1]
+
+
+def test_what_was_only_sent_is_called_so() -> None:
+    drawing = stacked(made_kernel_run())
+    assert drawing is not None
+    assert drawing.title == "Sent on each subflow of bulk"

@@ -19,6 +19,12 @@ _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _LONGEST_TEXT = 40
 
 
+def decimal_comma(text: str) -> str:
+    """A hint for numbers as `10,5ms`, or nothing."""
+    match = re.fullmatch(r"\s*([0-9]+),([0-9]+)\s*(\S*)\s*", text)
+    return f", did you mean {match[1]}.{match[2]}{match[3]}, with a decimal point?" if match else ""
+
+
 class QuantityError(ValueError):
     """A value is no quantity of the wanted kind: ``problem`` says what was found, ``allowed`` what would do."""
 
@@ -99,18 +105,30 @@ class _Counted(Quantity, int):
 
     @classmethod
     def _scaled(cls, text: str) -> int:
-        match = re.fullmatch(rf"([+-]?{_NUMBER})\s*([A-Za-z]*)", text.strip())
+        match = re.fullmatch(rf"([+-]?{_NUMBER})\s*([A-Za-z/]*)", text.strip())
         if match is None or len(text) > _LONGEST_TEXT:
-            raise QuantityError(f"{_shown(text)} is not a {cls.summary}", cls.allowed)
+            raise QuantityError(f"{_shown(text)} is not a {cls.summary}{decimal_comma(text)}", cls.allowed)
         number, unit = match.groups()
-        factor = cls.units.get(unit) or cls.spellings.get(unit) or (cls.bare if not unit else None)
+        factor = cls.factor_of(unit) or (cls.bare if not unit else None)
         if factor is None and not (not unit and Decimal(number) == 0):
-            problem = f"{_shown(text)} has the unknown unit '{unit}'" if unit else f"{_shown(text)} has no unit"
+            problem = f"{_shown(text)} has no unit"
+            if unit:
+                problem = f"{_shown(text)} has the unknown unit '{unit}'{cls._meant(Decimal(number), unit)}"
             raise QuantityError(problem, cls.allowed)
         scaled = Fraction(number) * (factor or 1)
         if scaled.denominator != 1:
             raise QuantityError(f"{_shown(text)} is finer than 1 {cls._smallest()}", cls.allowed)
         return scaled.numerator
+
+    @classmethod
+    def factor_of(cls, unit: str) -> int | None:
+        """How many of the smallest a unit is, by any of its spellings; None if it is no unit of these."""
+        return cls.units.get(unit) or cls.spellings.get(unit)
+
+    @classmethod
+    def _meant(cls, number: Decimal, unit: str) -> str:  # noqa: ARG003  (for those who have something to say)
+        """`, did you mean ..?` or nothing."""
+        return ""
 
     @classmethod
     def _smallest(cls) -> str:
@@ -144,12 +162,25 @@ class Rate(_Counted):
     """Bits per second."""
 
     units: ClassVar[dict[str, int]] = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
-    spellings: ClassVar[dict[str, int]] = {"bps": 1, "kbps": 10**3, "Kbps": 10**3, "Mbps": 10**6, "Gbps": 10**9}
     least, most = 1, 10**13
     summary = "rate"
     allowed = "a rate with unit, as in 800kbit, 12mbit, 1.5gbit (bits per second)"
-    pattern = rf"^{_NUMBER}\s*(bit|kbit|mbit|gbit|bps|[kK]bps|Mbps|Gbps)$"
+    pattern = rf"^{_NUMBER}\s*[kKmMgG]?([bB]it(/s)?|bps|b/s)$"
     examples = ("12mbit", "1.5gbit", "800kbit")
+
+    @classmethod
+    def factor_of(cls, unit: str) -> int | None:
+        """Bits per second; 10Mbit, 10mbps and 10 Mbit/s cannot be misread, what has a lone B counts bytes."""
+        match = re.fullmatch(r"([kKmMgG]?)(?:[bB]it(?:/s)?|bps|b/s)", unit)
+        return None if match is None else cls.units[f"{match[1].lower()}bit"]
+
+    @classmethod
+    def _meant(cls, number: Decimal, unit: str) -> str:
+        if match := re.fullmatch(r"([kKmMgG]?)(B|Bps|B/s)", unit):
+            return f", which counts bytes; did you mean {8 * number:f}{match[1].lower()}bit?"
+        if match := re.fullmatch(r"([kKmMgG])b?(its?)?", unit):
+            return f", did you mean {number:f}{match[1].lower()}bit?"
+        return ""
 
 
 class Size(_Counted):
@@ -240,14 +271,13 @@ class QueueLimit(Quantity):
     """How much a queue holds: packets (`100p`), bytes (`64kB`) or a multiple of rate x round-trip time (`1bdp`)."""
 
     summary = "queue limit"
-    allowed = "packets as in 100p, bytes as in 64kB, or rate x round-trip time as in 1bdp, 2.5bdp"
-    pattern = rf"^({_NUMBER}\s*bdp|[0-9]+\s*p|{_NUMBER}\s*(B|kB|KB|MB|GB|KiB|kiB|MiB|GiB)?)$"
+    allowed = "packets as in 100p, bytes as in 3000B, 64kB, or rate x round-trip time as in 1bdp, 2.5bdp"
+    pattern = rf"^({_NUMBER}\s*bdp|[0-9]+\s*p|{_NUMBER}\s*(B|kB|KB|MB|GB|KiB|kiB|MiB|GiB))$"
     examples = ("100p", "64kB", "1bdp")
-    plain_number: ClassVar[dict[str, Any]] = {"type": "integer", "minimum": 1}
     _MOST_PACKETS = 10**9
     _MOST_PRODUCTS = 10**4
 
-    def __init__(self, found: str | int) -> None:
+    def __init__(self, found: str | Size) -> None:
         self.packets: int | None = None
         self.bytes: Size | None = None
         self.products: Fraction | None = None
@@ -261,7 +291,11 @@ class QueueLimit(Quantity):
         self._check(found)
 
     @classmethod
-    def _as_bytes(cls, found: str | int) -> Size:
+    def _as_bytes(cls, found: str | Size) -> Size:
+        if not isinstance(found, Size) and re.fullmatch(rf"{_NUMBER}", str(found).strip()):
+            # Others count packets, we once counted bytes: whoever wrote it means one of them.
+            hint = f", did you mean {found}p, packets, or {found}B, bytes?"
+            raise QuantityError(f"{_shown(found)} has no unit{hint}", cls.allowed)
         try:
             return Size.parse(found)
         except QuantityError as error:
@@ -275,11 +309,13 @@ class QueueLimit(Quantity):
 
     @classmethod
     def parse(cls, found: object) -> Self:
-        """From its text, or a plain number of bytes."""
+        """From its text, or a size."""
         if isinstance(found, cls):
             return found
-        if isinstance(found, str) or type(found) is int or isinstance(found, Size):
+        if isinstance(found, str | Size):
             return cls(found)
+        if type(found) is int:
+            return cls(str(found))
         raise QuantityError(f"{_shown(found)} is not a queue limit", cls.allowed)
 
     def __str__(self) -> str:
@@ -288,7 +324,7 @@ class QueueLimit(Quantity):
         if self.products is not None:
             number = format(Decimal(self.products.numerator) / Decimal(self.products.denominator), "f")
             return f"{number}bdp"
-        return str(self.bytes)
+        return f"{text}B" if (text := str(self.bytes)).isdigit() else text
 
     def __repr__(self) -> str:
         return f"QueueLimit({str(self)!r})"

@@ -18,6 +18,7 @@ flows:
   bulk: {from: client, to: server}
 """
 RATE = "a rate with unit, as in 800kbit, 12mbit, 1.5gbit (bits per second)"
+QUEUE = "packets as in 100p, bytes as in 3000B, 64kB, or rate x round-trip time as in 1bdp, 2.5bdp"
 CCS = (
     "reno, cubic, bbr, lia, olia, balia, wvegas, ewtcp, coupled, semicoupled, fixed_cwnd, "
     "lia-oot, olia-oot, balia-oot, wvegas-oot, x-dwc, x-mpcubic"
@@ -35,7 +36,47 @@ REPLACED = [
         "4:62: links.wifi.delai: unknown field 'delai', did you mean 'delay'?; allowed: profile, rate, delay, rtt, "
         "jitter, reorder, loss, loss_at, queue, bdp_rtt, overhead, trace, medium, mtu, between",
     ),
-    ("10mbit", "10mb", f"4:54: links.wifi.rate: '10mb' has the unknown unit 'mb'; allowed: {RATE}"),
+    (
+        "10mbit",
+        "10mb",
+        f"4:54: links.wifi.rate: '10mb' has the unknown unit 'mb', did you mean 10mbit?; allowed: {RATE}",
+    ),
+    (
+        "10mbit",
+        "10MB/s",
+        "4:54: links.wifi.rate: '10MB/s' has the unknown unit 'MB/s', which counts bytes; did you mean 80mbit?; "
+        f"allowed: {RATE}",
+    ),
+    (
+        "delay: 5ms",
+        "delay: 10,5ms",
+        "4:72: links.wifi.5ms: 'delay: 10,5ms' has a comma in its number, did you mean delay: 10.5ms?; "
+        "allowed: numbers with a decimal point",
+    ),
+    (
+        "delay: 5ms",
+        "delay: '10,5ms'",
+        "4:69: links.wifi.delay: '10,5ms' is not a duration, did you mean 10.5ms, with a decimal point?; "
+        "allowed: a duration with unit, as in 10us, 30ms, 1.5s, 2min",
+    ),
+    (
+        "delay: 5ms",
+        "queue: 50",
+        f"4:69: links.wifi.queue: '50' has no unit, did you mean 50p, packets, or 50B, bytes?; allowed: {QUEUE}",
+    ),
+    (
+        "delay: 5ms",
+        "queue: 1500B",
+        "4:69: links.wifi.queue: queue 1500B holds less than one packet, which has up to 1514 bytes with the link's "
+        "overhead; allowed: at least 1514B, or packets as in 100p",
+    ),
+    ("", "duration: 0s\n", "8:11: duration: the run takes no time; allowed: more than 0s"),
+    (
+        "",
+        "events: [{id: cut, at: 1s, down: client.wlan0}, {id: back, at: 1s, up: client.wlan0}]\n",
+        "8:72: events.1.up: client.wlan0 changes twice at 1s, so that nobody sees it: it was changed then by event cut "
+        "(x.yaml:8); allowed: an event that changes something",
+    ),
     ("10mbit", "10", f"4:54: links.wifi.rate: 10 has no unit; allowed: {RATE}"),
     ("10mbit", "-10mbit", f"4:54: links.wifi.rate: '-10mbit' is negative; allowed: {RATE}"),
     (

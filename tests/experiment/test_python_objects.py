@@ -17,7 +17,10 @@ ENDS = ("client.wlan0", "server.eth0")
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Link(between=ENDS, rate="10mb"), "Link.rate: '10mb' has the unknown unit 'mb'; allowed: a rate"),
+        (
+            lambda: Link(between=ENDS, rate="10mb"),
+            "Link.rate: '10mb' has the unknown unit 'mb', did you mean 10mbit?; allowed: a rate",
+        ),
         (lambda: Link(between=ENDS, rte="1mbit"), "Link.rte: unknown field 'rte', did you mean 'rate'?; allowed:"),
         (lambda: Link(), "Link.between: is missing"),
         (lambda: Link(between=ENDS, delay={"forward": "3"}), "Link.delay.forward: '3' has no unit; allowed:"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mptcplab.experiment import Experiment, json_schema, resolve
@@ -12,10 +14,11 @@ from mptcplab.units import Duration, Probability, QueueLimit, Rate, Size
 rates = st.integers(1, 10**13).map(Rate)
 durations = st.integers(0, 10**13).map(Duration)
 sizes = st.integers(1, 10**12).map(Size)
+queue_sizes = st.integers(70_000, 10**12).map(Size)
 probabilities = st.floats(0, 1).map(Probability)
 limits = st.one_of(
     st.integers(1, 10**6).map(lambda packets: QueueLimit(f"{packets}p")),
-    sizes.map(lambda size: QueueLimit(str(size))),
+    queue_sizes.map(lambda size: QueueLimit(size)),
     st.decimals("0.01", 100, places=2).map(lambda products: QueueLimit(f"{products}bdp")),
 )
 
@@ -106,3 +109,16 @@ def test_the_schema_accepts_the_example(two_paths: Any) -> None:
     assert not list(validator.iter_errors(example))
     example["links"]["wifi"]["delai"] = "3ms"
     assert list(validator.iter_errors(example))
+
+
+@pytest.mark.parametrize(
+    "text", ["10Mbit", "10mbps", "10Mbps", "10 Mbit/s", "10mbit/s", "10Mb/s", "10MBit", "10000Kbps"]
+)
+def test_rates_that_cannot_be_misread_are_read(text: str) -> None:
+    assert Rate(text) == 10_000_000
+    assert re.fullmatch(Rate.pattern, text)
+
+
+def test_a_queue_of_bytes_is_written_with_its_unit() -> None:
+    assert str(QueueLimit("3001B")) == "3001B"
+    assert QueueLimit(str(QueueLimit("3001B"))) == QueueLimit(Size(3001))

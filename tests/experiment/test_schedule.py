@@ -77,7 +77,7 @@ def test_events_are_sorted_but_keep_the_order_of_an_instant() -> None:
     events = events_of(
         {"at": "5s", "outage": "link3", "for": "100ms", "by": "drop_rule"},
         {"id": "first", "at": "1s", "down": "client.eth1"},
-        {"id": "then", "at": "1s", "up": "client.eth1"},
+        {"id": "then", "at": "1s", "down": "client.eth2"},
     )
     assert [event["id"] for event in events] == ["first", "then", "e1.1", "e1.2"]
     assert [event["parent"] for event in events] == [None, None, "e1", "e1"]

@@ -30,7 +30,7 @@ ACCEPTED = [
     "flows: {f: {from: a, to: b, app: {bulk: {bytes: 1500}}}}",
     "parameters: {p: {one: {x: 1%}}}\nlinks: {wire: {between: [a.eth0, b.eth0], loss: $p.x}}",
     "parameters: {n: [1, 2]}\nflows: {f: {from: a, to: b, parallel: $n, start: '${n}s'}}",
-    "links: {wire: {between: [a.eth0, b.eth0], rate: 1mbit, queue: {limit: 1500, discipline: codel, target: 5ms}}}",
+    "links: {wire: {between: [a.eth0, b.eth0], rate: 1mbit, queue: {limit: 15kB, discipline: codel, target: 5ms}}}",
     "links: {wire: {between: [a.eth0, b.eth0], loss: {packets: [3, 7]}, overhead: 22, delay: 0}}",
     "links: {wire: {between: [a.eth0, b.eth0], loss: {gilbert_elliott: {good_to_bad: 0.01, bad_to_good: 30%}}}}",
     "topology: {parallel_links: {n: 3, between: [a, b], rate: 1mbit}}\nlinks: {link2: {delay: 9ms}}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Jobs, Out, Repeat, Seed
+from mptcplab.cli.options import As_json, Jobs, Out, Repeat, Seed, html_only
 
 if TYPE_CHECKING:
     from mptcplab.benchmark import Standing
@@ -28,7 +28,7 @@ def command(
     repeat: Repeat = 1,
     out: Out = Path("results"),
     jobs: Jobs = None,
-    report: Annotated[Path, typer.Option(help="The page.")] = Path("bench-algorithm.html"),
+    report: Annotated[Path, typer.Option(help="The page.", callback=html_only)] = Path("bench-algorithm.html"),
     as_json: As_json = False,
 ) -> None:
     """Compare an algorithm with all others of its kind.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Jobs, Out, Repeat, Seed, Settings
+from mptcplab.cli.options import As_json, Jobs, Out, Repeat, Seed, Settings, html_only
 
 if TYPE_CHECKING:
     from mptcplab.results import Bundle
@@ -33,7 +33,7 @@ def command(
     band: Annotated[
         float, typer.Option(min=0, max=1, help="Back-ends are equivalent if means differ by no more than this part.")
     ] = 0.05,
-    report: Annotated[Path, typer.Option(help="The page.")] = Path("comparison.html"),
+    report: Annotated[Path, typer.Option(help="The page.", callback=html_only)] = Path("comparison.html"),
     as_json: As_json = False,
 ) -> None:
     """Compare runs: medians and ratios, and a page.

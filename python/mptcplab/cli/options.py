@@ -7,6 +7,16 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from mptcplab.errors import UsageError
+
+
+def html_only(parameter: typer.CallbackParam, page: Path | None) -> Path | None:
+    """Refuse a page that would not be what its name says, before anything is run."""
+    if page is not None and page.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{parameter.opts[0]} {page}: the page is HTML; allowed: a name that ends in .html")
+    return page
+
+
 As_json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 On: TypeAlias = Annotated[
     str, typer.Option("--on", help="Back-end, or the path of your own.", metavar="sim|kernel|PROGRAM")

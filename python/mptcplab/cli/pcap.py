@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mptcplab.cli.options import As_json
+from mptcplab.cli.options import As_json, html_only
 from mptcplab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ def command(
         typer.Option("--interface", help="FILE of a further interface of the same host; may be given again."),
     ] = None,
     decode: Annotated[int | None, typer.Option(min=1, help="Show the options of this packet, nothing else.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write a page with pictures that can be zoomed.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a page with pictures that can be zoomed.", callback=html_only)
+    ] = None,
     series: Annotated[Path | None, typer.Option(help="Write a row for every TCP packet, as .parquet or .csv.")] = None,
     follow: Annotated[
         str | None, typer.Option(help="Explain what goes over this interface now, until an interrupt.")

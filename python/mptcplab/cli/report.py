@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mptcplab.cli.options import html_only
+
 if TYPE_CHECKING:
     from mptcplab.report import Beside
     from mptcplab.reproduction import Publication, Side
@@ -20,7 +22,9 @@ EXAMPLE = "Example: mptcplab report results/failing-link --export figures"
 
 def command(
     bundle: Annotated[Path, typer.Argument(help="A bundle, or a directory that holds just one.")],
-    out: Annotated[Path | None, typer.Option(help="The page; default report.html in the bundle's directory.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The page; default report.html in the bundle's directory.", callback=html_only)
+    ] = None,
     export: Annotated[Path | None, typer.Option(help="Also write every figure as PNG, SVG and CSV here.")] = None,
     simulate: Annotated[
         bool | None,

@@ -86,6 +86,11 @@ def queue(queue: Queue, rate_bps: int | None, round_trip_ns: int, packet_bytes: 
             raise described(f"queue {limit} needs a rate", "packets or bytes where a link has no rate")
         product = limit.products * rate_bps * round_trip_ns / (8 * NANOS_PER_SECOND)
         limit_bytes = max(int(product), _LEAST_PACKETS * packet_bytes)
+    if limit_bytes is not None and limit_bytes < packet_bytes:
+        raise described(
+            f"queue {limit} holds less than one packet, which has up to {packet_bytes} bytes with the link's overhead",
+            f"at least {packet_bytes}B, or packets as in 100p",
+        )
     limits = {"limit_packets": limit.packets, "limit_bytes": limit_bytes}
     return {"kind": queue.discipline, **limits, **_discipline(queue, limits, packet_bytes)}
 

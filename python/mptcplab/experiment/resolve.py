@@ -62,6 +62,8 @@ class _Resolution:
 
     def resolved(self) -> Resolved:
         experiment = self._experiment
+        if not experiment.duration:
+            raise wrong(self._tree, ("duration",), "the run takes no time", "more than 0s")
         addresses = self._addresses()
         filled_in = filled_description(experiment)
         data: dict[str, Any] = {
@@ -91,8 +93,17 @@ class _Resolution:
         data["expect"] = list(experiment.expect)
         if user_code := self._user_code():
             data["user_code"] = user_code
-        data["origins"] = origins_of(filled_in, self._tree)
+        data["origins"] = origins_of(filled_in, self._tree) | self._places_of_expectations()
         return Resolved(data, filled_in)
+
+    def _places_of_expectations(self) -> dict[str, str]:
+        """Where each expectation stands, to the column: it is judged when the description has long been read."""
+        places = {}
+        for number in range(len(self._experiment.expect)):
+            node = self._tree.find(("expect", number))
+            if node is not None and node.source.note is None and node.source.column is not None:
+                places[f"expect.{number}"] = f"{node.source}:{node.source.column}"
+        return places
 
     # ---- network ----
 
@@ -326,7 +337,8 @@ class _Resolution:
         before = "from the start"
         if found.before is not None:
             node = self._tree.find(("events", found.before))
-            before = f"since event {self._event_id(found.before)} ({node.source})" if node else "since another event"
+            where = f" ({node.source})" if node else ""
+            before = f"{found.word} event {self._event_id(found.before)}{where}"
         path = ("events", found.event, self._experiment.events[found.event].action)
         return wrong(self._tree, path, f"{found.problem} {before}", "an event that changes something")
 

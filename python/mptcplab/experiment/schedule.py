@@ -172,11 +172,12 @@ def _sequence(event: Event, world: World) -> Iterator[tuple[int, Action, bool]]:
 class ContradictionError(Exception):
     """An event changes nothing: its number, what is wrong, and the event that came before it (None: the start)."""
 
-    def __init__(self, event: int, problem: str, before: int | None) -> None:
+    def __init__(self, event: int, problem: str, before: int | None, word: str = "since") -> None:
         super().__init__(problem)
         self.event = event
         self.problem = problem
         self.before = before
+        self.word = word
 
 
 # Kind of action -> (what it acts on, the state it sets, the word for being in that state already).
@@ -200,6 +201,8 @@ class Walk:
         self._states: dict[tuple[str, str], tuple[bool, int | None]] = {
             (name, "up"): (up, None) for name, up in world.interfaces.items()
         }
+        # When each was changed last, and by which event.
+        self._changed_at: dict[tuple[str, str], tuple[int, int]] = {}
 
     def take(self, step: Step) -> Action | None:
         """The step's action with whole new values, None if it is left out; ContradictionError if it changes nothing."""
@@ -215,6 +218,11 @@ class Walk:
             if step.settles:
                 return None
             raise ContradictionError(step.event, f"{name} {already}", cause)
+        before = self._changed_at.get((name, state))
+        if before is not None and before[0] == step.at_ns and not step.settles:
+            undone = f"{name} changes twice at {Duration(step.at_ns)}, so that nobody sees it: it was changed then"
+            raise ContradictionError(step.event, undone, before[1], "by")
+        self._changed_at[name, state] = (step.at_ns, step.event)
         self._states[name, state] = (wanted, step.event)
         return step.action
 

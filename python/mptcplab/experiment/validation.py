@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -55,7 +56,8 @@ def _spec_error(details: Any, tree: Node, above: FieldPath) -> SpecError:
     node, reached = tree.deepest(steps)
     # A short form has no node for its main field: the error is at the short form itself.
     shown = steps if details["type"] in ("unknown_field", "missing") else reached
-    problem, allowed = _explained(details, context, node)
+    parent = tree.deepest(steps[:-1])[0] if details["type"] == "unknown_field" else node
+    problem, allowed = _explained(details, context, parent)
     source = (details["type"] == "unknown_field" and node.key) or node.source
     return SpecError(
         problem, Where(source.file, source.line, source.column, field_name((*above, *shown)) or None), allowed=allowed
@@ -85,6 +87,8 @@ def _explained(details: Any, context: dict[str, Any], node: Node) -> tuple[str, 
     found = kind_of(details["input"])
     if kind == "described":
         return context["problem"], context.get("allowed")
+    if kind == "unknown_field" and (meant := _decimal_comma(node, context["field"])):
+        return meant, "numbers with a decimal point"
     if kind == "unknown_field":
         hint = nearest_hint(context["field"], context["fields"])
         return f"unknown field '{context['field']}'{hint}", ", ".join(context["fields"])
@@ -103,6 +107,19 @@ def _explained(details: Any, context: dict[str, Any], node: Node) -> tuple[str, 
         limit = f"at least {context['min_length']}" if kind == "too_short" else f"at most {context['max_length']}"
         return f"has {context['actual_length']} items", limit
     return f"found {found if node.value is not None else 'nothing'}", _KINDS.get(kind, details["msg"])
+
+
+def _decimal_comma(node: Node, field: str) -> str | None:
+    """What `delay: 10,5ms` in braces was to be: YAML reads the field `5ms` behind the number 10."""
+    names = list(node.mapping)
+    after = names.index(field) if field in names else 0
+    if not after or not re.fullmatch(r"[0-9]+ ?[A-Za-z/]*%?", field) or node.mapping[field].value is not None:
+        return None
+    before = names[after - 1]
+    number = node.mapping[before].value
+    if not isinstance(number, int) or isinstance(number, bool):
+        return None
+    return f"'{before}: {number},{field}' has a comma in its number, did you mean {before}: {number}.{field}?"
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from mptcplab.metrics.comparison import (
     standing_apart,
 )
 from mptcplab.metrics.delay import (
+    delay_variance,
     interarrival_variance,
     late_ratio,
     lateness,
@@ -45,6 +46,7 @@ __all__ = [
     "completion_time",
     "counter_at",
     "crossover",
+    "delay_variance",
     "difference_of_means",
     "difference_of_pairs",
     "difference_outside",

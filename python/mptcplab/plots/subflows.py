@@ -15,6 +15,7 @@ from mptcplab.plots.bins import TIME, bin_width
 from mptcplab.plots.drawing import INK, PALETTE, Drawing, Line, new_figure, thinned
 from mptcplab.plots.marks import draw_marks, marks_of
 from mptcplab.results import RunData, Series, Subflow, carried, subflows_of
+from mptcplab.results.subflows import tells_arrivals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +38,10 @@ class Lane:
 
 
 def stacked(run: RunData) -> Drawing | None:
-    """What each subflow of the largest connection carried over time, on top of one another, and the flow's goodput."""
+    """What arrived on each subflow of the largest connection over time, on top of one another, and the flow's goodput.
+
+    Where the back-end does not tell what arrived, what was sent, and the title says so.
+    """
     flow, shown, more = _largest(run, MOST_SUBFLOWS)
     if not shown:
         return None
@@ -68,7 +72,8 @@ def stacked(run: RunData) -> Drawing | None:
     plot.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=9)
     draw_marks(plot, marks_of(run))
     alt = "; ".join(f"subflow {line.label}: mean {np.mean(line.y):.3g} Mbit/s" for line in lines)
-    return Drawing("subflows", f"Carried by each subflow of {flow}{more}", alt, figure, "time_s", "rate_mbps", lines)
+    what = "Carried by" if all(tells_arrivals(run, subflow) for subflow in shown) else "Sent on"
+    return Drawing("subflows", f"{what} each subflow of {flow}{more}", alt, figure, "time_s", "rate_mbps", lines)
 
 
 def timeline(run: RunData) -> Drawing | None:

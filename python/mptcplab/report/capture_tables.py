@@ -41,14 +41,16 @@ SUBFLOW_HEADS = [
     "server",
     "start (s)",
     "usable (s)",
-    "payload",
+    "client sent",
+    "share",
+    "server sent",
     "share",
     "sent again",
     "timeouts",
     "round trip",
     "end",
 ]
-SUBFLOW_NUMERIC = frozenset({0, 4, 5, 6, 7, 8, 9, 10})
+SUBFLOW_NUMERIC = frozenset({0, 4, 5, 6, 7, 8, 9, 10, 11, 12})
 
 
 def size(count: float) -> str:
@@ -127,8 +129,8 @@ def _data_sentences(side: str, data: Json) -> list[str]:
         sentences.append(f"{size(data['unseen_bytes'])} were acknowledged that are not in the capture.")
     if (waits := data["head_of_line"]) is not None:
         sentences.append(
-            f"Data came before data in front of it {waits['n']} times and waited {quantity(waits['median_s'], 's')} "
-            f"in the median, {quantity(waits['max_s'], 's')} at most."
+            f"{_count(data['order']['early_segments'], 'segment')} came before the data in front of it: it waited "
+            f"{quantity(waits['median_s'], 's')} in the median, {quantity(waits['max_s'], 's')} at most."
         )
     if data["window_limited_s"] > 0:
         sentences.append(f"The receive window held it back for {quantity(data['window_limited_s'], 's')}.")
@@ -150,13 +152,23 @@ def _gap_sentence(gap: Json) -> str:
 
 def subflow_grid(connection: Json) -> Grid:
     """A row for every subflow."""
-    return Grid(SUBFLOW_HEADS, [_subflow_row(subflow) for subflow in connection["subflows"]], SUBFLOW_NUMERIC)
+    subflows = connection["subflows"]
+    sent = {side: sum(subflow["directions"][side]["bytes"] for subflow in subflows) for side in SIDES}
+    return Grid(SUBFLOW_HEADS, [_subflow_row(subflow, sent) for subflow in subflows], SUBFLOW_NUMERIC)
 
 
-def _subflow_row(subflow: Json) -> list[str]:
+def _payload(subflow: Json, sent: dict[str, int]) -> list[str]:
+    """What each side sent on a subflow, and its share of what that side sent on all."""
+    cells = []
+    for side in SIDES:
+        found = subflow["directions"][side]["bytes"]
+        cells += [size(found), f"{found / sent[side]:.1%}" if sent[side] else MISSING]
+    return cells
+
+
+def _subflow_row(subflow: Json, sent: dict[str, int]) -> list[str]:
     directions = [subflow["directions"][side] for side in SIDES]
     main = max(directions, key=lambda direction: direction["bytes"])
-    share = MISSING if subflow["share"] is None else f"{subflow['share']:.1%}"
     return [
         str(subflow["id"]),
         (subflow["opened_by"] or "not seen") + (", backup" if subflow["backup"] else ""),
@@ -164,8 +176,7 @@ def _subflow_row(subflow: Json) -> list[str]:
         subflow["remote"],
         f"{subflow['start_s']:.6f}",
         MISSING if subflow["usable_s"] is None else f"{subflow['usable_s']:.6f}",
-        size(subflow["bytes"]),
-        share,
+        *_payload(subflow, sent),
         size(sum(direction["retransmitted_bytes"] for direction in directions)),
         str(sum(episode["retries"] for direction in directions for episode in direction["timeouts"])),
         quantity(main["rtt"] and main["rtt"]["median_s"], "s"),
@@ -208,7 +219,7 @@ def overview(document: Json, most: int = 5) -> str:
     for connection in sorted(document["connections"], key=importance)[:most]:
         lines += ["", connection_title(connection)]
         lines += [
-            f"  subflow {row[0]}  {row[2]} \N{RIGHTWARDS ARROW} {row[3]}  {row[6]}  {row[7]}  round trip {row[10]}"
+            f"  subflow {row[0]}  {row[2]} \N{RIGHTWARDS ARROW} {row[3]}  {row[6]} and {row[8]}  round trip {row[12]}"
             for row in subflow_grid(connection).rows
         ]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What the subflows of a connection lost and carried, beside the equilibrium that its congestion control has for it.
+"""What the subflows of a connection lost and sent, beside the equilibrium that its congestion control has for it.
 
 All of it is of the settled part of a flow, without its first quarter, in which windows come from slow start.
 """
@@ -15,7 +15,7 @@ from mptcplab import metrics
 from mptcplab.algorithms import Control, equilibrium, why_no_fluid
 from mptcplab.results.run_data import Absent, NotConcerned, RunData, Value
 from mptcplab.results.subflow_metrics import SubflowView, cwnd_limited_ratio, smallest_cwnd_ratio
-from mptcplab.results.subflows import Subflow, carried, subflows_of
+from mptcplab.results.subflows import Subflow, sent, subflows_of
 from mptcplab.results.tables import Series
 
 #: The part of a flow after which its windows are taken for settled.
@@ -101,14 +101,14 @@ def equilibrium_of(run: RunData, flow: str, control: Control) -> Equilibrium | A
 
 def _settled(view: SubflowView) -> Settled | None:
     """The subflow, if it carried data then, and its losses and round-trip time were sampled."""
-    sent = carried(view.run, view.subflow)
+    counted = sent(view.run, view.subflow)
     again = view.run.samples.series(view.subflow.entity, "retransmitted_bytes")
     srtt_s = view.gauge("srtt_s")
-    if sent is None or again is None or srtt_s is None or _grown(sent, view) <= 0 or np.median(srtt_s) <= 0:
+    if counted is None or again is None or srtt_s is None or _grown(counted, view) <= 0 or np.median(srtt_s) <= 0:
         return None
     return Settled(
         view.subflow,
-        _grown(sent, view),
+        _grown(counted, view),
         _grown(again, view),
         float(np.median(srtt_s)),
         view.two_packets_bytes / 2,

@@ -1,7 +1,7 @@
 """The language of ``expect``: comparisons of metrics and numbers, ``flows.bulk.goodput_bps > 6.8e6``.
 
 Operators: ``+ - * /``, ``< <= > >= == !=``, ``and or not``, ``abs min max`` and parentheses. A metric is written
-``ENTITY.METRIC``; because names may hold hyphens, a minus between metrics needs spaces.
+``ENTITY.METRIC``; because names may hold hyphens, a minus between metrics needs spaces. A number may have a unit.
 """
 
 from __future__ import annotations
@@ -19,9 +19,13 @@ from mptcplab.results.evaluation import Evaluation
 from mptcplab.results.run_data import Absent, Value
 from mptcplab.results.subflows import subflow_at
 from mptcplab.results.table import FORMER, METRICS, Metric, metrics_of, nearest
+from mptcplab.units import NANOS_PER_SECOND, Duration, Rate, Size
 
 ROOTS = ("flows", "links", "interfaces", "hosts", "nodes", "probes", "events", "run")
 _PATH = re.compile(rf"(?<![\w.])(?:{'|'.join(ROOTS)})(?:\.[\w:@+]+(?:-[\w:@+]+)*)+")
+
+#: A number and a unit at once, or with a space before a letter; metrics have been replaced before.
+_QUANTITY = re.compile(r"(?<![\w.])([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)[ ]?(%|[A-Za-z][A-Za-z/]*)(?![\w/])")
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -38,7 +42,9 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.NotEq: operator.ne,
 }
 _FUNCTIONS: dict[str, Callable[..., float]] = {"abs": abs, "min": min, "max": max}
-ALLOWED = "comparisons of ENTITY.METRIC and numbers with + - * / < <= > >= == != and or not abs min max ( )"
+ALLOWED = (
+    "comparisons of ENTITY.METRIC and numbers (6.8e6, 6.8mbit) with + - * / < <= > >= == != and or not abs min max ( )"
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,8 @@ class _Parsed:
     text: str
     tree: ast.expr
     metrics: dict[str, tuple[str, str]]
+    #: Numbers with a unit, in that of metrics: value and unit.
+    quantities: dict[str, tuple[float, str]]
 
 
 def check(expectations: Sequence[str], resolved: Json) -> None:
@@ -70,8 +78,10 @@ def check(expectations: Sequence[str], resolved: Json) -> None:
     for index, text in enumerate(expectations):
         where = _where(resolved, f"expect.{index}")
         parsed = _parse(text, where)
-        for path, name in parsed.metrics.values():
-            _check_metric(path, name, known, where, resolved)
+        units = {name: unit for name, (_, unit) in parsed.quantities.items()}
+        for name, metric in parsed.metrics.items():
+            units[name] = _check_metric(*metric, known, where, resolved).unit
+        _check_units(parsed, units, where)
 
 
 def evaluate(expectations: Sequence[str], evaluation: Evaluation) -> list[Verdict]:
@@ -106,39 +116,87 @@ def _parse(text: str, where: Where) -> _Parsed:
         metrics[name] = (entity, metric)
         return name
 
+    quantities: dict[str, tuple[float, str]] = {}
+    written: dict[str, str] = {}
+
+    def quantity(match: re.Match[str]) -> str:
+        if " " in match[0] and not _is_unit(match[2]):
+            return match[0]
+        name = f"quantity_{len(quantities)}"
+        quantities[name] = _in_unit_of_metrics(match[1], match[2], text, where)
+        written[name] = match[0]
+        return name
+
     try:
-        tree = ast.parse(_PATH.sub(placeholder, text).strip(), mode="eval").body
+        tree = ast.parse(_QUANTITY.sub(quantity, _PATH.sub(placeholder, text)).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise SpecError(f"{text!r} is not an expectation: {_syntax_problem(error)}", where, allowed=ALLOWED) from error
-    _check_logical(tree, metrics, text, where)
-    return _Parsed(text, tree, metrics)
+    named = {name: ".".join(metric) for name, metric in metrics.items()} | written
+    _check_logical(tree, named, text, where)
+    return _Parsed(text, tree, metrics, quantities)
+
+
+def _is_unit(name: str) -> bool:
+    return name == "%" or any(kind.factor_of(name) for kind in (Rate, Duration, Size))
+
+
+def _in_unit_of_metrics(number: str, unit: str, text: str, where: Where) -> tuple[float, str]:
+    """A number with a unit in that of metrics, bit/s, s, B or none, and which that is."""
+    if unit == "%":
+        return float(number) / 100, ""
+    for kind, base, smallest in ((Rate, "bit/s", 1), (Duration, "s", NANOS_PER_SECOND), (Size, "B", 1)):
+        if factor := kind.factor_of(unit):
+            return float(number) * factor / smallest, base
+    raise SpecError(
+        f"{text!r}: {number + unit!r} has the unknown unit {unit!r}",
+        where,
+        allowed="rates as 100kbit, 6.8mbit; durations as 20ms, 1.5s; sizes as 64kB, 4MiB; 5%",
+    )
+
+
+def _check_units(parsed: _Parsed, units: dict[str, str], where: Where) -> None:
+    """What is compared with a number that has a unit is of that unit."""
+    for node in ast.walk(parsed.tree):
+        operands = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+        named = [operand.id for operand in operands if isinstance(operand, ast.Name)]
+        if any(name in parsed.quantities for name in named) and len({units[name] for name in named}) > 1:
+            metric = next((name for name in named if name in parsed.metrics), None)
+            if metric is not None:
+                other = next(name for name in named if units[name] != units[metric])
+                path = ".".join(parsed.metrics[metric])
+                found, wanted = (_unit_name(unit) for unit in (units[other], units[metric]))
+                raise SpecError(f"{parsed.text!r}: {path} is in {wanted}, and compared with {found}", where)
+
+
+def _unit_name(unit: str) -> str:
+    return unit or "no unit"
 
 
 def _syntax_problem(error: Exception) -> str:
     return error.msg if isinstance(error, SyntaxError) else "it is nested too deeply or holds a null character"
 
 
-def _check_logical(node: ast.expr, metrics: dict[str, tuple[str, str]], text: str, where: Where) -> None:
+def _check_logical(node: ast.expr, named: dict[str, str], text: str, where: Where) -> None:
     """An expectation, or an operand of and, or, not, is a comparison."""
     match node:
         case ast.BoolOp(values=operands):
             for operand in operands:
-                _check_logical(operand, metrics, text, where)
+                _check_logical(operand, named, text, where)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            _check_logical(operand, metrics, text, where)
+            _check_logical(operand, named, text, where)
         case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARISONS for op in ops):
             for operand in (left, *others):
-                _check_number(operand, metrics, text, where)
+                _check_number(operand, named, text, where)
         case _:
-            found = _shown(node, metrics)
+            found = _shown(node, named)
             raise SpecError(f"{text!r}: {found!r} is not a comparison", where, allowed=ALLOWED)
 
 
-def _check_number(node: ast.expr, metrics: dict[str, tuple[str, str]], text: str, where: Where) -> None:
+def _check_number(node: ast.expr, named: dict[str, str], text: str, where: Where) -> None:
     match node:
         case ast.Constant(value=value) if type(value) in (int, float):
             return
-        case ast.Name(id=name) if name in metrics:
+        case ast.Name(id=name) if name in named:
             return
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
             operands = [left, right]
@@ -148,16 +206,15 @@ def _check_number(node: ast.expr, metrics: dict[str, tuple[str, str]], text: str
             if name == "abs" and len(operands) != 1:
                 raise SpecError(f"{text!r}: abs takes one argument, not {len(operands)}", where)
         case _:
-            hint = "numbers carry no unit here: write 6.8e6 for 6.8 Mbit/s; " if isinstance(node, ast.Name) else ""
-            found = _shown(node, metrics)
-            raise SpecError(f"{text!r}: {found!r} is neither a metric nor a number", where, allowed=hint + ALLOWED)
+            found = _shown(node, named)
+            raise SpecError(f"{text!r}: {found!r} is neither a metric nor a number", where, allowed=ALLOWED)
     for operand in operands:
-        _check_number(operand, metrics, text, where)
+        _check_number(operand, named, text, where)
 
 
-def _shown(node: ast.expr, metrics: dict[str, tuple[str, str]]) -> str:
-    """The source of a node, with the metrics in place of their placeholders."""
-    return re.sub(r"metric_\d+", lambda m: ".".join(metrics.get(m[0], (m[0],))), ast.unparse(node))
+def _shown(node: ast.expr, named: dict[str, str]) -> str:
+    """The source of a node, with what was written in place of the placeholders."""
+    return re.sub(r"(?:metric|quantity)_\d+", lambda m: named.get(m[0], m[0]), ast.unparse(node))
 
 
 def _check_metric(path: str, name: str, known: dict[str, Entity], where: Where, resolved: Json) -> Metric:
@@ -172,7 +229,7 @@ def _check_metric(path: str, name: str, known: dict[str, Entity], where: Where, 
     assert metric is not None
     if not metric.scalar:
         raise SpecError(
-            f"{path}.{name} is a {metric.form}, not a number", where, allowed=f"one of {_scalars(entity.kind)}"
+            f"{path}.{name} is {_a(metric.form)}, not a number", where, allowed=f"one of {_scalars(entity.kind)}"
         )
     return metric
 
@@ -181,7 +238,7 @@ def _refuse_entity(path: str, name: str, known: dict[str, Entity], where: Where)
     """Raise SpecError for an entity that the experiment does not have."""
     if f"{path}.{name}" in known:
         kind = known[f"{path}.{name}"].kind
-        raise SpecError(f"{path}.{name} is a {kind}, the metric is missing", where, allowed=_scalars(kind))
+        raise SpecError(f"{path}.{name} is {_a(kind)}, the metric is missing", where, allowed=_scalars(kind))
     candidates = [other for other in known if other.split(".")[0] == path.split(".")[0]] or list(known)
     close = nearest(path, candidates)
     hint = f"; did you mean {close}?" if close else ""
@@ -201,8 +258,13 @@ def _refuse_metric(entity: Entity, name: str, where: Where) -> None:
     if "-" in name:
         hint = "; a minus between metrics needs spaces around it"
     raise SpecError(
-        f"{entity.path!r} is a {entity.kind} and has no metric {name!r}{hint}", where, allowed=_scalars(entity.kind)
+        f"{entity.path!r} is {_a(entity.kind)} and has no metric {name!r}{hint}", where, allowed=_scalars(entity.kind)
     )
+
+
+def _a(noun: str) -> str:
+    """`an event`, `a flow`."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 def _scalars(kind: Any) -> str:
@@ -215,7 +277,8 @@ def _listed(names: Sequence[str], most: int = 40) -> str:
 
 
 def _verdict(parsed: _Parsed, evaluation: Evaluation) -> Verdict:
-    values = {name: evaluation.value(*metric) for name, metric in parsed.metrics.items()}
+    values: dict[str, Value] = {name: evaluation.value(*metric) for name, metric in parsed.metrics.items()}
+    values |= {name: number for name, (number, _) in parsed.quantities.items()}
     held = _truth(parsed.tree, values)
     left = parsed.tree.left if isinstance(parsed.tree, ast.Compare) else None
     value = _number(left, values) if left is not None else None

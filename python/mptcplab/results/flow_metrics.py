@@ -23,6 +23,7 @@ NO_STREAM = "the flow is no streaming"
 #: Units of a stream that are judged one by one: 80 MB of times.
 MOST_PLAYED_UNITS = 10_000_000
 PROGRAMS = ("iperf3", "command")
+IN_ORDER = "a stream is delivered in order; the order in which its subflows carried it is in captures (mptcplab pcap)"
 NO_UNITS = "no data unit was delivered"
 TOO_FEW_UNITS = "fewer than two data units were delivered"
 
@@ -196,7 +197,7 @@ def jitter_rfc3550_s(flow: FlowView) -> Value:
 
 def delay_variance_s2(flow: FlowView) -> Value:
     """Variance of unit delay."""
-    return float(np.var(flow.units.delays_s)) if len(flow.units) else Absent(NO_UNITS)
+    return _or_absent(metrics.delay_variance(flow.units.delays_s), NO_UNITS)
 
 
 def pdv_p99_s(flow: FlowView) -> Value:
@@ -204,8 +205,17 @@ def pdv_p99_s(flow: FlowView) -> Value:
     return _or_absent(metrics.packet_delay_variation(flow.units.delays_s), NO_UNITS)
 
 
+def _in_order_of_arrival(flow: FlowView) -> UnitTimes | Absent:
+    """The units in order of arrival. Those of a stream are seen when they are delivered, which is in order."""
+    if flow.described["transport"] != "udp":
+        return Absent(IN_ORDER)
+    return flow.units if len(flow.units) else Absent(NO_UNITS)
+
+
 def hol_delay_p99_s(flow: FlowView) -> Value:
     """99th percentile of the wait for earlier data."""
+    if isinstance(found := _in_order_of_arrival(flow), Absent):
+        return found
     return _percentile(flow.units.delivered_s - flow.units.received_s, 99)
 
 
@@ -228,21 +238,24 @@ def loss_ratio(flow: FlowView) -> Value:
 
 def reordering_ratio(flow: FlowView) -> Value:
     """Share of reordered units."""
-    return _or_absent(metrics.reordering_ratio(flow.units.unit), NO_UNITS)
+    found = _in_order_of_arrival(flow)
+    return found if isinstance(found, Absent) else _or_absent(metrics.reordering_ratio(found.unit), NO_UNITS)
 
 
 def reorder_extent(flow: FlowView) -> Value:
     """Largest extent of a reordered unit; 0 if all came in order."""
-    if not len(flow.units):
-        return Absent(NO_UNITS)
-    return float(max((unit.extent for unit in metrics.reordered(flow.units.unit)), default=0))
+    found = _in_order_of_arrival(flow)
+    if isinstance(found, Absent):
+        return found
+    return float(max((unit.extent for unit in metrics.reordered(found.unit)), default=0))
 
 
 def n_reordering(flow: FlowView) -> Value:
     """Largest n-reordering; 0 if all came in order."""
-    if not len(flow.units):
-        return Absent(NO_UNITS)
-    return float(max((unit.n_reordering for unit in metrics.reordered(flow.units.unit)), default=0))
+    found = _in_order_of_arrival(flow)
+    if isinstance(found, Absent):
+        return found
+    return float(max((unit.n_reordering for unit in metrics.reordered(found.unit)), default=0))
 
 
 def aggregation_benefit(flow: FlowView) -> Value:

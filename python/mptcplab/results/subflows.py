@@ -92,12 +92,22 @@ def subflow_at(path: str, known: dict[str, Entity], udp: Iterable[str] = ()) -> 
 
 
 def carried(run: RunData, subflow: Subflow) -> Series | None:
-    """Counter of the payload bytes that a subflow carried in the flow's direction, retransmissions not included."""
-    for metric in ("bytes_sent", "bytes_received"):
-        series = run.samples.series(subflow.entity, metric)
-        if series is not None:
-            return series
-    return None
+    """Counter of the payload bytes that arrived on a subflow in the flow's direction, once each.
+
+    Where the back-end does not tell what arrived (``tells_arrivals``), those that were sent.
+    """
+    return run.samples.series(subflow.entity, "bytes_received") or sent(run, subflow)
+
+
+def sent(run: RunData, subflow: Subflow) -> Series | None:
+    """Counter of the payload bytes handed to a subflow, without retransmissions; else of what arrived."""
+    series = run.samples.series(subflow.entity, "bytes_sent")
+    return series or run.samples.series(subflow.entity, "bytes_received")
+
+
+def tells_arrivals(run: RunData, subflow: Subflow) -> bool:
+    """Whether it is known what arrived on a subflow: what was sent may still wait in a queue, or be lost."""
+    return run.samples.series(subflow.entity, "bytes_received") is not None
 
 
 def hit_by(run: RunData, subflow: Subflow, failure: Happening) -> bool:

@@ -111,11 +111,11 @@ _FLOW = [
     _m("flow", "delay_p50_s", "s", "derived", "median of unit delay"),
     _m("flow", "delay_p95_s", "s", "derived", "95th percentile of unit delay"),
     _m("flow", "delay_p99_s", "s", "derived", "99th percentile of unit delay"),
-    _m("flow", "hol_delay_p99_s", "s", "derived", "99th percentile of head-of-line blocking: unit delivered - unit received", papers="hol_blocking_ms"),
+    _m("flow", "hol_delay_p99_s", "s", "derived", "99th percentile of head-of-line blocking: unit delivered - unit received; only of datagrams, of a stream `mptcplab pcap` tells it", papers="hol_blocking_ms"),
     _m("flow", "arrival_order", "", "series", "unit numbers in order of arrival", papers="dsn_arrival(t)"),
     _m("flow", "loss_ratio", "", "derived", "units sent that never arrived / units sent; units that may still be on their way at the end do not count",
        papers="udp_loss_pct"),
-    _m("flow", "reordering_ratio", "", "derived", "units that arrive below an earlier one / units (RFC 4737 section 3.4)"),
+    _m("flow", "reordering_ratio", "", "derived", "units that arrive below an earlier one / units (RFC 4737 section 3.4); only of datagrams, as the next two: a stream is delivered in order"),
     _m("flow", "reorder_extent", "units", "derived", "largest extent of a reordered unit (RFC 4737 section 4.2.2)", grouped="max", papers="reorder_extent"),
     _m("flow", "n_reordering", "units", "derived", "largest n-reordering (RFC 4737 section 5.4); 3 would look like a loss to TCP", grouped="max"),
     _m("flow", "reorder_density", "", "distribution", "share of units by displacement (RFC 5236 section 4)", papers="reorder_density"),
@@ -158,7 +158,7 @@ _FLOW = [
 
 _SUBFLOW = [
     _m("subflow", "bytes_sent", "B", "counter", "payload bytes sent, without retransmissions", papers="bytes per subflow"),
-    _m("subflow", "bytes_received", "B", "counter", "payload bytes received, without duplicates"),
+    _m("subflow", "bytes_received", "B", "counter", "payload bytes that arrived, without duplicates; those behind a loss when it is repaired"),
     _m("subflow", "throughput_bps", "bit/s", "series", "8 x first-time payload bytes per bin",
        papers="per_subflow_throughput_mbps; per_subflow_throughput_mbps(t); throughput_mbps per interface (goodput); throughput_mbps per user and interface"),
     _m("subflow", "share", "", "derived", "subflow's payload bytes / flow's payload bytes",
