@@ -164,3 +164,28 @@ def test_family_metrics(tmp_path: Path) -> None:
     assert crossover(members, "n", ("flows.bulk", "goodput_bps"), ("flows.voice", "goodput_bps")) is None
     with pytest.raises(UsageError, match="no parameter 'm'; it has n"):
         argmax(members, "m", "flows.bulk", "goodput_bps")
+
+
+def test_a_changed_number_in_the_record_is_found(tmp_path: Path) -> None:
+    bundle = finished(tmp_path)
+    Bundle.open(bundle.path).verify()
+    record = json.loads((bundle.path / "run.json").read_text())
+    record["metrics"]["flows.bulk"]["goodput_bps"] = 9e9
+    (bundle.path / "run.json").write_text(json.dumps(record))
+    with pytest.raises(BundleError, match=r"damaged: run\.json was changed"):
+        Bundle.open(bundle.path).verify()
+
+
+def test_a_record_that_is_only_written_otherwise_is_the_same(tmp_path: Path) -> None:
+    bundle = finished(tmp_path)
+    record = json.loads((bundle.path / "run.json").read_text())
+    (bundle.path / "run.json").write_text(json.dumps(dict(reversed(record.items())), indent=3, ensure_ascii=False))
+    Bundle.open(bundle.path).verify()
+
+
+def test_a_record_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    bundle = finished(tmp_path)
+    record = json.loads((bundle.path / "run.json").read_text())
+    del record["record_sha256"]
+    (bundle.path / "run.json").write_text(json.dumps(record))
+    Bundle.open(bundle.path).verify()

@@ -205,13 +205,16 @@ def test_the_list_has_one_entry_per_experiment(desk: Path) -> None:
     (desk / "mixed.yaml").write_text(MIXED)
     ended = mptcplab("list", "mixed.yaml", "--json", cwd=desk)
     assert (ended.status, ended.err) == (0, "")
+    waits = {"sim": ["app: command"]}
     assert ended.document == {
         "schema": "mptcplab/list/1",
         "experiments": [
-            {"id": "mixed/traffic", "title": "", "on": ["sim", "userspace", "kernel"], "missing": []},
-            {"id": "mixed/program", "title": "", "on": ["userspace", "kernel"], "missing": []},
+            {"id": "mixed/traffic", "title": "", "on": ["sim", "userspace", "kernel"], "missing": [], "waits": {}},
+            {"id": "mixed/program", "title": "", "on": ["userspace", "kernel"], "missing": [], "waits": waits},
         ],
     }
+    told = mptcplab("list", "mixed.yaml", cwd=desk).out.splitlines()
+    assert told[1].endswith("(--on userspace or kernel; sim waits for app: command)")
 
 
 def test_a_resolved_experiment_is_one_document(desk: Path) -> None:
@@ -223,7 +226,7 @@ def test_a_resolved_experiment_is_one_document(desk: Path) -> None:
 def test_the_catalogue_is_listed(desk: Path) -> None:
     ended = mptcplab("list", "alenazi2019", "--json", cwd=desk)
     assert (ended.status, ended.err) == (0, "")
-    assert all(set(entry) == {"id", "title", "on", "missing"} for entry in ended.document["experiments"])
+    assert all(set(entry) == {"id", "title", "on", "missing", "waits"} for entry in ended.document["experiments"])
     assert len(ended.document["experiments"]) == 34 + 8  # eight of ours take apart what the paper mixes
 
 
@@ -500,3 +503,10 @@ def test_a_page_is_not_written_under_the_name_of_another_format(done: Path, comm
     ended = mptcplab(*command.split(), cwd=done)
     assert is_refused(ended, 2, "x.pdf: the page is HTML; allowed: a name that ends in .html")
     assert not (done / "x.pdf").exists()
+
+
+def test_repetitions_that_a_paper_states_are_told(desk: Path) -> None:
+    (desk / "short.yaml").write_text(SHORT + "repetitions: 3\n")
+    once = mptcplab("run", "short.yaml", cwd=desk)
+    assert (once.status, once.err) == (0, "short is said to have been repeated 3 times, and was run once: --repeat 3\n")
+    assert mptcplab("run", "short.yaml", "--repeat", "3", cwd=desk).err == ""

@@ -71,14 +71,16 @@ def listing(spec: str | None = None) -> list[Entry]:
 
 
 def entry_of(member: Member | Recorded) -> Entry:
-    """The entry of one experiment, which is resolved for that: which back-ends can run it, and what all others lack."""
+    """The entry of one experiment, resolved for that: which back-ends run it, and what the others lack."""
     resolved = member.resolve().data
     missing: dict[str, list[str]] = {}
     for backend in all_on_any_machine():
         with suppress(Unsupported):  # elsewhere than on Linux what runs in real time cannot even be asked
             missing[backend.name] = _missing(resolved, backend)
     able = [name for name, features in missing.items() if not features]
-    return {"id": member.name, "title": member.title, "on": able, "missing": min(missing.values(), key=len)}
+    waits = {name: features for name, features in missing.items() if features}
+    known = {"id": member.name, "title": member.title, "on": able}
+    return {**known, "missing": min(missing.values(), key=len), "waits": waits}
 
 
 def _missing(resolved: dict[str, Any], backend: Backend) -> list[str]:

@@ -38,6 +38,9 @@ def _remark(entry: Mapping[str, Any]) -> str:
     """How to run it, unless it runs by itself."""
     from rich.markup import escape
 
-    if entry["missing"]:
-        return f"  [dim](waits for {escape(', '.join(entry['missing']))})[/]"
-    return "" if DEFAULT in entry["on"] else f"  [dim](--on {' or '.join(entry['on'])})[/]"
+    waits = {name: escape(", ".join(features)) for name, features in entry["waits"].items()}
+    if not entry["on"]:
+        return f"  [dim]({'; '.join(f'{name} waits for {features}' for name, features in waits.items())})[/]"
+    if DEFAULT in entry["on"]:
+        return ""
+    return f"  [dim](--on {' or '.join(entry['on'])}; {DEFAULT} waits for {waits[DEFAULT]})[/]"

@@ -12,7 +12,11 @@ import typer
 from mptcplab.cli.options import As_json, Fresh, Jobs, On, Out, Repeat, Seed, Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mptcplab.experiment import Member
     from mptcplab.families import Json
+    from mptcplab.recorded import Recorded
     from mptcplab.results import Bundle
 
 EXAMPLE = "Example: mptcplab run examples/failing-link.yaml --set links.wifi.loss=2% --repeat 10"
@@ -55,7 +59,31 @@ def command(
         print_json(summary(bundles) | ({"families": over_families} if over_families else {}))
     else:
         _show(bundles, over_families, reused=sum(job.done is not None for job in work))
+    tell_stated_repetitions(members, repeat)
     end_with_status_of(bundles)
+
+
+def tell_stated_repetitions(members: Sequence[Member | Recorded], repeat: int) -> None:
+    """Say, on standard error, where a description states more repetitions than were asked for now."""
+    from mptcplab.cli.output import REMARKS
+    from mptcplab.errors import first_few
+    from mptcplab.experiment import Member
+
+    stated = {
+        member.name: times
+        for member in members
+        if isinstance(member, Member) and (times := member.experiment.repetitions) is not None and times > repeat
+    }
+    if stated:
+        most, asked = max(stated.values()), "once" if repeat == 1 else f"{repeat} times"
+        who = f"{first_few(list(stated))} {'is' if len(stated) == 1 else 'are'}"
+        REMARKS.print(
+            f"{who} said to have been repeated {most} times, and {'was' if len(stated) == 1 else 'were'} run {asked}: "
+            f"--repeat {most}",
+            style="dim",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 def end_with_status_of(bundles: list[Bundle]) -> None:

@@ -31,6 +31,8 @@ WRITTEN = (EXPERIMENT, *(f"{table}.{end}" for table in (SAMPLES, UNITS) for end 
 #: Folders of what only some runs write: captures of packets, what programs printed, files of a user's own algorithms.
 FOLDERS = ("captures", "programs", CODE := "code")
 LONGEST_NAME_BYTES = 255
+#: The field of run.json that holds its own checksum.
+OWN_SUM = "record_sha256"
 
 Status = Literal["unfinished", "done", "invalid", "failed"]
 #: A bundle on its way to another disk: content by name of the file.
@@ -71,6 +73,13 @@ def digest(resolved: Json) -> str:
     """SHA-256 in hex of a resolved experiment without its origins, however it was written."""
     asked = {key: value for key, value in resolved.items() if key != "origins"}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def own_checksum(record: Json) -> str:
+    """SHA-256 in hex of a record without this checksum itself: of its JSON with sorted keys and no spaces."""
+    told = {key: value for key, value in record.items() if key != OWN_SUM}
+    as_read = json.loads(json.dumps(told, allow_nan=False))
+    return hashlib.sha256(json.dumps(as_read, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def bundle_path(out: Path, resolved: Json, backend: str, seed: int, substitute: Json | None = None) -> Path:
@@ -151,6 +160,7 @@ class BundleWriter:
         if unknown:
             raise BundleError(f"run.json has no field {', '.join(sorted(unknown))}; it has {', '.join(self._record)}")
         record = self._record | fields | {"status": status, "sha256": sums}
+        record[OWN_SUM] = own_checksum(record)
         _write(self.path / RUN, record)
         return Bundle(self.path, record)
 
@@ -201,7 +211,9 @@ class Bundle:
         """Compare all checksums. Raises BundleError that names each file that is missing or differs."""
         if not self.record["sha256"]:
             raise BundleError(f"{self.path}: the run did not finish; there are no checksums to compare")
-        damaged = []
+        # A bundle of an earlier version has no checksum of its record.
+        own = self.record.get(OWN_SUM)
+        damaged = [f"{RUN} was changed"] if own is not None and own != own_checksum(self.record) else []
         for name, expected in self.record["sha256"].items():
             file = self.path / name
             if not file.is_file():
