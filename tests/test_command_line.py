@@ -510,3 +510,10 @@ def test_repetitions_that_a_paper_states_are_told(desk: Path) -> None:
     once = mptcplab("run", "short.yaml", cwd=desk)
     assert (once.status, once.err) == (0, "short is said to have been repeated 3 times, and was run once: --repeat 3\n")
     assert mptcplab("run", "short.yaml", "--repeat", "3", cwd=desk).err == ""
+
+
+def test_repetitions_that_are_only_assumed_are_not(desk: Path) -> None:
+    assert mptcplab("run", "alenazi2019/fig3/full_mesh3", "--set", "repetitions=1", cwd=desk).err == ""
+    assert mptcplab("run", "alenazi2019/fig5/tcp", "--set", "duration=12s", cwd=desk).err == ""
+    stated = mptcplab("run", "barreira2014/A.1", "--set", "duration=2s", cwd=desk)
+    assert stated.err == "barreira2014/A.1 is said to have been repeated 10 times, and was run once: --repeat 10\n"

@@ -132,7 +132,7 @@ def test_no_more_is_drawn_as_carried_than_the_links_carry(tmp_path: Path) -> Non
     (bundle,) = run(*load(description), out=tmp_path)
     drawing = stacked(bundle.load())
     assert drawing is not None
-    assert drawing.title == "Carried by each subflow of bulk"
+    assert drawing.title == "Arrived in order on each subflow of bulk"
     together = np.sum([line.y for line in drawing.lines if line.label != "goodput"], axis=0)
     until_s = drawing.lines[0].x + 0.5 * np.diff(drawing.lines[0].x)[0]
     carried_mbit = np.cumsum(together) * np.diff(drawing.lines[0].x)[0]

@@ -14,7 +14,7 @@ from mptcplab.cli.options import As_json, Fresh, Jobs, On, Out, Repeat, Seed, Se
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mptcplab.experiment import Member
+    from mptcplab.experiment import Member, Resolved
     from mptcplab.families import Json
     from mptcplab.recorded import Recorded
     from mptcplab.results import Bundle
@@ -59,20 +59,22 @@ def command(
         print_json(summary(bundles) | ({"families": over_families} if over_families else {}))
     else:
         _show(bundles, over_families, reused=sum(job.done is not None for job in work))
-    tell_stated_repetitions(members, repeat)
+    tell_stated_repetitions(list(zip(members, experiments, strict=True)), repeat)
     end_with_status_of(bundles)
 
 
-def tell_stated_repetitions(members: Sequence[Member | Recorded], repeat: int) -> None:
-    """Say, on standard error, where a description states more repetitions than were asked for now."""
+def tell_stated_repetitions(work: Sequence[tuple[Member | Recorded, Resolved]], repeat: int) -> None:
+    """Say, on standard error, where more repetitions are stated, and not only assumed, than were asked for now."""
     from mptcplab.cli.output import REMARKS
     from mptcplab.errors import first_few
     from mptcplab.experiment import Member
 
     stated = {
         member.name: times
-        for member in members
-        if isinstance(member, Member) and (times := member.experiment.repetitions) is not None and times > repeat
+        for member, resolved in work
+        if isinstance(member, Member)
+        and (times := member.experiment.repetitions or 0) > repeat
+        and "assumed" not in resolved.origins.get("repetitions", "")
     }
     if stated:
         most, asked = max(stated.values()), "once" if repeat == 1 else f"{repeat} times"

@@ -72,7 +72,7 @@ def stacked(run: RunData) -> Drawing | None:
     plot.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=9)
     draw_marks(plot, marks_of(run))
     alt = "; ".join(f"subflow {line.label}: mean {np.mean(line.y):.3g} Mbit/s" for line in lines)
-    what = "Carried by" if all(tells_arrivals(run, subflow) for subflow in shown) else "Sent on"
+    what = "Arrived in order on" if all(tells_arrivals(run, subflow) for subflow in shown) else "Sent on"
     return Drawing("subflows", f"{what} each subflow of {flow}{more}", alt, figure, "time_s", "rate_mbps", lines)
 
 

@@ -42,15 +42,13 @@ SUBFLOW_HEADS = [
     "start (s)",
     "usable (s)",
     "client sent",
-    "share",
     "server sent",
-    "share",
     "sent again",
     "timeouts",
     "round trip",
     "end",
 ]
-SUBFLOW_NUMERIC = frozenset({0, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+SUBFLOW_NUMERIC = frozenset({0, 4, 5, 6, 7, 8, 9, 10})
 
 
 def size(count: float) -> str:
@@ -128,8 +126,9 @@ def _data_sentences(side: str, data: Json) -> list[str]:
     if data["unseen_bytes"]:
         sentences.append(f"{size(data['unseen_bytes'])} were acknowledged that are not in the capture.")
     if (waits := data["head_of_line"]) is not None:
+        early = data["order"]["early_segments"]
         sentences.append(
-            f"{_count(data['order']['early_segments'], 'segment')} came before the data in front of it: it waited "
+            f"{_count(early, 'segment')} came before data in front of {'it' if early == 1 else 'them'}, and waited "
             f"{quantity(waits['median_s'], 's')} in the median, {quantity(waits['max_s'], 's')} at most."
         )
     if data["window_limited_s"] > 0:
@@ -162,7 +161,8 @@ def _payload(subflow: Json, sent: dict[str, int]) -> list[str]:
     cells = []
     for side in SIDES:
         found = subflow["directions"][side]["bytes"]
-        cells += [size(found), f"{found / sent[side]:.1%}" if sent[side] else MISSING]
+        share = f" ({found / sent[side]:.1%})" if sent[side] else ""
+        cells.append(f"{size(found)}{share}")
     return cells
 
 
@@ -219,7 +219,7 @@ def overview(document: Json, most: int = 5) -> str:
     for connection in sorted(document["connections"], key=importance)[:most]:
         lines += ["", connection_title(connection)]
         lines += [
-            f"  subflow {row[0]}  {row[2]} \N{RIGHTWARDS ARROW} {row[3]}  {row[6]} and {row[8]}  round trip {row[12]}"
+            f"  subflow {row[0]}  {row[2]} \N{RIGHTWARDS ARROW} {row[3]}  {row[6]} and {row[7]}  round trip {row[10]}"
             for row in subflow_grid(connection).rows
         ]
     return "\n".join(lines)

@@ -73,7 +73,7 @@ def _event(record: Json, name: str, duration_s: float) -> str | None:
         why = record["absent"].get(f"events.{name}", {}).get("recovery_s", "unknown")
         return f"{start}: no recovery time ({why}){short}; {silence}."
     if recovery == 0 and metrics.get("shortfall_s") == 0:
-        return f"{start}: every flow kept {CARRIED}; {silence}."
+        return f"{start}: every flow kept {CARRIED}, second by second; {silence}."
     changes = sum(name in (event["parent"], event["id"]) for event in record["events"])
     after = f"after {quantity(recovery, 's')}"
     if changes > 1:
