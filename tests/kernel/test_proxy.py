@@ -335,6 +335,18 @@ def test_a_gateway_reaches_servers_without_mptcp_over_both_links(two_links: TwoL
         assert two_links.ask("reset", "10.88.0.1", "8000", options=options)["said"] == "ConnectionResetError"
 
 
+def test_a_server_that_no_longer_listens_refuses_subflows_and_takes_the_data(two_links: TwoLinks) -> None:
+    listen = "import socket; s = socket.socket(proto=socket.IPPROTO_MPTCP); s.bind(('', 8000)); s.listen(); print('ready', flush=True)\n"
+    listen += "c, _ = s.accept(); s.close(); n = 0\nwhile d := c.recv(1 << 16): n += len(d)\nprint(n, flush=True)"
+    server = two_links.start(two_links.server, sys.executable, "-c", listen, ready="ready")
+    write = "import socket; s = socket.create_connection(('10.77.1.2', 8000)); s.sendall(bytes(2_000_000))"
+    assert two_links.proxy("--", sys.executable, "-c", write).status == 0
+    assert server.communicate(timeout=10)[0] == "2000000\n"
+    # The kernel finds the connection of a join by who listens at its port.
+    assert two_links.carried("sent_bytes")["eth2"] == 0
+    assert two_links.counters()["MPTcpExtMPJoinAckRx"] == 0
+
+
 #: Asks a gateway for 10.88.0.1:8000 (RFC 8803, section 6.2.5) by the kernel's Multipath TCP, and gives it so many bytes.
 KERNEL_CLIENT = """
 import socket, sys
