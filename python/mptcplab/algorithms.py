@@ -140,7 +140,8 @@ def _also(names: Iterable[str], others: Mapping[str, str]) -> dict[str, str]:
 
 
 _CC = (
-    *("reno", "cubic", "bbr", "lia", "olia", "balia", "wvegas", "ewtcp", "coupled", "semicoupled", "fixed_cwnd"),
+    *("reno", "cubic", "cubic-rfc9438", "bbr", "lia", "olia", "balia", "wvegas"),
+    *("ewtcp", "coupled", "semicoupled", "fixed_cwnd"),
     *("lia-oot", "olia-oot", "balia-oot", "wvegas-oot"),
     *("x-dwc", "x-mpcubic"),
 )

@@ -20,7 +20,7 @@ flows:
 RATE = "a rate with unit, as in 800kbit, 12mbit, 1.5gbit (bits per second)"
 QUEUE = "packets as in 100p, bytes as in 3000B, 64kB, or rate x round-trip time as in 1bdp, 2.5bdp"
 CCS = (
-    "reno, cubic, bbr, lia, olia, balia, wvegas, ewtcp, coupled, semicoupled, fixed_cwnd, "
+    "reno, cubic, cubic-rfc9438, bbr, lia, olia, balia, wvegas, ewtcp, coupled, semicoupled, fixed_cwnd, "
     "lia-oot, olia-oot, balia-oot, wvegas-oot, x-dwc, x-mpcubic"
 )
 INTERFACES = "client.wlan0, server.eth0, client.wwan0, server.eth1"

@@ -139,6 +139,7 @@ const IN_TREE: &[&str] = &["reno", "cubic", "bbr"];
 
 /// Congestion controls of other stacks.
 const OF_OTHERS: &[&str] = &[
+    "cubic-rfc9438",
     "coupled",
     "fixed_cwnd",
     "lia-oot",

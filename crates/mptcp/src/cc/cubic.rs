@@ -1,176 +1,222 @@
-//! `cubic`: the window is a cubic function of the time since the last loss (RFC 9438), each subflow for itself.
+//! `cubic`: CUBIC as Linux runs it (4.x to 6.18), each subflow for itself. [`cubic_rfc9438`](super::cubic_rfc9438) is the
+//! one of the RFC.
 //!
-//! As in Linux, a loss is answered from cwnd, and idle times do not count.
+//! What differs: windows are whole packets, and one more is had for so many acknowledged, a number that is rounded down; the clock
+//! has ticks of 4 ms; the curve looks ahead by the least round-trip time; the estimate of Reno's window grows by 0.53 packets per
+//! round trip for ever; before the first loss, and after a timeout, the window grows by 5 % per round trip at least; and a loss
+//! that was none is not taken back from what is remembered.
 
 use super::hystart::{Pace, Watch};
 use super::parameters::{self, Parameters};
+use super::whole_packets::{self, Counter};
 use super::{Acked, Congestion, CongestionControl, Context, reno, slow_start};
-use crate::time::{Nanos, seconds};
+use crate::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
-/// The seconds K that the curve takes from `cwnd_epoch` back to `w_max`, both in packets (RFC 9438, equation 2); 0 if
-/// it is there already.
-pub fn time_to_w_max(w_max: f64, cwnd_epoch: f64, c: f64) -> f64 {
-    libm::cbrt((w_max - cwnd_epoch).max(0.0) / c)
+/// `HZ` is 250, the default of the kernel's configuration and Debian's.
+const TICK: Nanos = 4 * MILLISECOND;
+/// An unchanged window is held against the curve again after so many ticks.
+const UNCHANGED_TICKS: u64 = SECOND / TICK / 32;
+/// Nothing is learnt of delays for so long after a loss, because the queue that it filled still drains.
+const DELAYS_IGNORED: Nanos = SECOND;
+/// Packets acknowledged for one more, at most, as long as there was no loss: 5 % per round trip.
+const UNTIL_FIRST_LOSS: u32 = 20;
+/// And at least, ever: the window grows by half per round trip.
+const FASTEST: u32 = 2;
+/// The same where the window is above the curve already, as a multiple of the window.
+const ABOVE_CURVE: u32 = 100;
+
+/// What stands for the parameters in the kernel: fractions of 1024, and powers of 1/1024 s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scaled {
+    /// `beta`: what is left of a window after a loss, in 1024ths.
+    pub beta: u32,
+    /// The steepness of the curve in 1024ths of a packet per cubic second; a multiple of 10.
+    pub steepness: u32,
 }
 
-/// W_cubic(t) in packets, `t` seconds after the start of the epoch (RFC 9438, equation 1).
-pub fn window(t: f64, k: f64, w_max: f64, c: f64) -> f64 {
-    let since_k = t - k;
-    c * (since_k * since_k * since_k) + w_max
-}
-
-/// Where the window shall be after one more round-trip time, given W_cubic then (RFC 9438, section 4.2).
-pub fn target(window_after_rtt: f64, cwnd: f64) -> f64 {
-    window_after_rtt.clamp(cwnd, 1.5 * cwnd)
-}
-
-/// Packets by which the window grows per acknowledged packet.
-pub fn increase(target: f64, cwnd: f64) -> f64 {
-    (target - cwnd) / cwnd
-}
-
-/// The increase with which additive increase and a decrease to `beta` have the mean window of Reno (RFC 9438, section
-/// 4.3).
-pub fn friendly_alpha(beta: f64) -> f64 {
-    3.0 * (1.0 - beta) / (1.0 + beta)
-}
-
-/// W_est in packets after so many were acknowledged (RFC 9438, equation 4).
-pub fn friendly_window(w_est: f64, acked_packets: f64, cwnd: f64, alpha: f64) -> f64 {
-    w_est + alpha * acked_packets / cwnd
-}
-
-/// What W_max is after a loss, in packets: less than cwnd if even the last W_max was not reached (RFC 9438, section
-/// 4.7).
-pub fn w_max_after_loss(cwnd: f64, last_w_max: f64, beta: f64, fast_convergence: bool) -> f64 {
-    if fast_convergence && cwnd < last_w_max {
-        cwnd * (1.0 + beta) / 2.0
-    } else {
-        cwnd
+impl Scaled {
+    /// The nearest fractions.
+    pub fn of(cubic: &parameters::Cubic) -> Self {
+        Self {
+            beta: libm::round(cubic.beta * 1024.0) as u32,
+            steepness: 10 * (libm::round(cubic.c * 102.4) as u32).max(1),
+        }
     }
-}
 
-/// ssthresh after a loss, in packets (RFC 9438, section 4.6).
-pub fn ssthresh_after_loss(window: f64, beta: f64, floor: f64) -> f64 {
-    (window * beta).max(floor)
+    /// ssthresh after a loss, before the floor applies.
+    pub fn after_loss(self, window: u32) -> u32 {
+        (u64::from(window) * u64::from(self.beta) / 1024) as u32
+    }
+
+    /// W_max after a loss.
+    pub fn w_max_after_loss(self, window: u32, last_w_max: u32, fast_convergence: bool) -> u32 {
+        if fast_convergence && window < last_w_max {
+            (u64::from(window) * u64::from(1024 + self.beta) / 2048) as u32
+        } else {
+            window
+        }
+    }
+
+    /// K in 1024ths of a second, when the curve has so many packets to rise.
+    pub fn time_to_origin(self, rise_packets: u32) -> u64 {
+        let cube = (1_u64 << 40) / u64::from(self.steepness) * u64::from(rise_packets);
+        libm::cbrt(cube as f64) as u64
+    }
+
+    /// The curve's distance from its origin in packets, so many 1024ths of a second away from it.
+    pub fn rise(self, away: u64) -> u32 {
+        let away = u128::from(away);
+        u32::try_from((u128::from(self.steepness) * away * away * away) >> 40).unwrap_or(u32::MAX)
+    }
+
+    /// Packets acknowledged for one more in the estimate of Reno's window.
+    fn reno_interval(self, window: u32) -> u32 {
+        let eighths = 8 * (1024 + self.beta) / 3 / (1024 - self.beta);
+        ((u64::from(window) * u64::from(eighths)) >> 3).max(1) as u32
+    }
 }
 
 /// The time since congestion avoidance began.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    start: Nanos,
-    /// K.
-    time_to_origin_s: f64,
-    /// W_max of the curve.
-    origin: f64,
-    w_est: f64,
+    /// In ticks.
+    start: u64,
+    /// K, in 1024ths of a second.
+    time_to_origin: u64,
+    origin: u32,
+    /// The estimate of Reno's window.
+    reno_window: u32,
+    /// Packets acknowledged that it has not yet grown by.
+    acked: u32,
 }
 
-/// What a loss changes and a spurious one gives back.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct Memory {
-    /// 0 if there was no loss, or a timeout since (RFC 9438, section 4.8).
-    w_max: f64,
-    /// The window at the last loss.
-    cwnd_prior: f64,
+    /// 0 if there was no loss, or a timeout since.
+    w_max: u32,
     epoch: Option<Epoch>,
+    least_rtt: Nanos,
+    /// Packets acknowledged for one more.
+    interval: u32,
+    /// The window when that was worked out, and the tick.
+    worked_out: (u32, u64),
 }
 
 #[derive(Debug)]
 struct Flow {
     memory: Memory,
-    before_congestion: Memory,
+    counter: Counter,
     last_sent: Option<Nanos>,
     watch: Watch,
 }
 
-/// CUBIC on every subflow.
 #[derive(Debug)]
-pub(super) struct Cubic {
+struct Cubic {
     parameters: Parameters,
+    scaled: Scaled,
     flows: Vec<Flow>,
 }
 
+impl Memory {
+    /// Packets acknowledged for one more, when `acked` were.
+    fn interval(&mut self, scaled: Scaled, now: Nanos, window: u32, acked: u32) -> u32 {
+        let tick = now / TICK;
+        if let Some(epoch) = &mut self.epoch {
+            epoch.acked = epoch.acked.saturating_add(acked);
+        }
+        let (last_window, last_tick) = self.worked_out;
+        if last_window == window && tick - last_tick <= UNCHANGED_TICKS && self.interval > 0 {
+            return self.interval;
+        }
+        if self.epoch.is_none() || tick != last_tick {
+            self.worked_out = (window, tick);
+            self.interval = self.by_curve(scaled, tick, window, acked);
+        }
+        self.interval = self.interval.min(self.by_reno(scaled, window)).max(FASTEST);
+        self.interval
+    }
+
+    fn by_curve(&mut self, scaled: Scaled, tick: u64, window: u32, acked: u32) -> u32 {
+        let origin = self.w_max.max(window);
+        let epoch = *self.epoch.get_or_insert_with(|| Epoch {
+            start: tick,
+            time_to_origin: scaled.time_to_origin(origin - window),
+            origin,
+            reno_window: window,
+            acked,
+        });
+        let ahead = self.least_rtt.div_ceil(TICK);
+        let t = 1024 * (tick - epoch.start + ahead) / (SECOND / TICK);
+        let rise = scaled.rise(t.abs_diff(epoch.time_to_origin));
+        let target = if t < epoch.time_to_origin {
+            epoch.origin.saturating_sub(rise)
+        } else {
+            epoch.origin.saturating_add(rise)
+        };
+        let interval = match target.checked_sub(window) {
+            None | Some(0) => ABOVE_CURVE.saturating_mul(window),
+            Some(missing) => window / missing,
+        };
+        if self.w_max == 0 {
+            interval.min(UNTIL_FIRST_LOSS)
+        } else {
+            interval
+        }
+    }
+
+    /// As fast as the estimate of Reno's window is ahead.
+    fn by_reno(&mut self, scaled: Scaled, window: u32) -> u32 {
+        let Some(epoch) = &mut self.epoch else {
+            return u32::MAX;
+        };
+        let interval = scaled.reno_interval(window);
+        let steps = epoch.acked.saturating_sub(1) / interval;
+        epoch.acked -= steps * interval;
+        epoch.reno_window = epoch.reno_window.saturating_add(steps);
+        match epoch.reno_window.checked_sub(window) {
+            None | Some(0) => u32::MAX,
+            Some(ahead) => window / ahead,
+        }
+    }
+}
+
 impl Cubic {
-    pub fn new(parameters: &Parameters) -> Self {
-        Self {
-            parameters: *parameters,
-            flows: Vec::new(),
-        }
-    }
-
-    /// Takes an acknowledgment; what congestion avoidance adds goes through `couple`, in bytes, with the bytes
-    /// acknowledged.
-    pub fn acked_coupled(
-        &mut self,
-        context: &mut Context<'_>,
-        acked: &Acked,
-        couple: impl FnOnce(&Context<'_>, f64, f64) -> f64,
-    ) {
-        let left = self.slow_start(context, acked);
-        if left > 0.0 {
-            let counted = self.parameters.growth().counted_bytes(left, context);
-            let increase = self.increase_bytes(context, counted);
-            context.grow(couple(context, increase, counted));
-        }
-    }
-
-    /// The bytes that slow start leaves to congestion avoidance.
+    /// Looks at delays, and tells the bytes that slow start leaves to congestion avoidance.
     fn slow_start(&mut self, context: &mut Context<'_>, acked: &Acked) -> f64 {
         let mut bytes = f64::from(acked.bytes);
-        if context.this().in_slow_start() {
-            match self.flows[context.which()].watch.acked(context, acked) {
-                Pace::Full => {}
-                Pace::Quarter => bytes /= 4.0,
-                Pace::Over => context.set_ssthresh(context.this().cwnd_bytes, 0.0),
-            }
+        match self.flows[context.which()].look_at_delay(context, acked) {
+            Pace::Full => {}
+            Pace::Quarter => bytes /= 4.0,
+            Pace::Over => context.set_ssthresh(context.this().cwnd_bytes, 0.0),
         }
         if !acked.is_window_limited {
             return 0.0;
         }
         slow_start::grow(context, bytes, self.parameters.slow_start_limit_packets)
     }
-
-    fn increase_bytes(&mut self, context: &Context<'_>, acked_bytes: f64) -> f64 {
-        let mss = f64::from(context.this().mss_bytes);
-        let cwnd = context.this().cwnd_packets();
-        let rtt = context.this().srtt.map_or(0.0, seconds);
-        let Parameters { cubic, .. } = self.parameters;
-        let memory = &mut self.flows[context.which()].memory;
-        let epoch = memory.epoch(context.now(), cwnd, &cubic);
-        let t = seconds(context.now() - epoch.start);
-        let curve = |t: f64| window(t, epoch.time_to_origin_s, epoch.origin, cubic.c);
-        let (now, after_rtt) = (curve(t), curve(t + rtt));
-        let w_est = memory.friendly_window(acked_bytes / mss, cwnd, cubic.beta);
-        if now < w_est {
-            (w_est - cwnd).max(0.0) * mss
-        } else {
-            increase(target(after_rtt, cwnd), cwnd) * acked_bytes
-        }
-    }
 }
 
-impl Memory {
-    /// The epoch, which begins now if there is none.
-    fn epoch(&mut self, now: Nanos, cwnd: f64, cubic: &parameters::Cubic) -> Epoch {
-        let origin = self.w_max.max(cwnd);
-        *self.epoch.get_or_insert_with(|| Epoch {
-            start: now,
-            time_to_origin_s: time_to_w_max(origin, cwnd, cubic.c),
-            origin,
-            w_est: cwnd,
-        })
-    }
-
-    /// W_est after so many packets were acknowledged; once it is where the last loss was, it grows as Reno does.
-    fn friendly_window(&mut self, acked_packets: f64, cwnd: f64, beta: f64) -> f64 {
-        let Some(epoch) = &mut self.epoch else {
-            return cwnd;
+impl Flow {
+    fn look_at_delay(&mut self, context: &Context<'_>, acked: &Acked) -> Pace {
+        let Some(rtt) = acked.rtt.map(|rtt| rtt.max(MICROSECOND)) else {
+            return Pace::Full;
         };
-        let is_past = epoch.w_est >= self.cwnd_prior;
-        let alpha = if is_past { 1.0 } else { friendly_alpha(beta) };
-        epoch.w_est = friendly_window(epoch.w_est, acked_packets, cwnd, alpha);
-        epoch.w_est
+        let memory = &mut self.memory;
+        let since = |epoch: Epoch| context.now() - (epoch.start * TICK).min(context.now());
+        if memory
+            .epoch
+            .is_some_and(|epoch| since(epoch) < DELAYS_IGNORED)
+        {
+            return Pace::Full;
+        }
+        if memory.least_rtt == 0 || rtt < memory.least_rtt {
+            memory.least_rtt = rtt;
+        }
+        if context.this().in_slow_start() {
+            self.watch.acked(context, acked)
+        } else {
+            Pace::Full
+        }
     }
 }
 
@@ -178,7 +224,7 @@ impl CongestionControl for Cubic {
     fn subflow_added(&mut self, _context: &mut Context<'_>) {
         self.flows.push(Flow {
             memory: Memory::default(),
-            before_congestion: Memory::default(),
+            counter: Counter::default(),
             last_sent: None,
             watch: Watch::new(self.parameters.cubic.slow_start),
         });
@@ -189,58 +235,65 @@ impl CongestionControl for Cubic {
     }
 
     fn segment_sent(&mut self, context: &mut Context<'_>, bytes: u32) {
-        let now = context.now();
+        let tick = context.now() / TICK;
         let flow = &mut self.flows[context.which()];
         let was_idle = context.this().in_flight_bytes <= bytes;
-        let last_sent = flow.last_sent.replace(now);
+        let last_sent = flow.last_sent.replace(context.now());
         if let (true, Some(last_sent), Some(epoch)) = (was_idle, last_sent, &mut flow.memory.epoch)
         {
-            epoch.start = (epoch.start + (now - last_sent)).min(now);
+            epoch.start = (epoch.start + (tick - last_sent / TICK)).min(tick);
         }
     }
 
     fn acked(&mut self, context: &mut Context<'_>, acked: &Acked) {
-        self.acked_coupled(context, acked, |_, increase, _| increase);
+        let left = self.slow_start(context, acked);
+        if left <= 0.0 {
+            return;
+        }
+        let acked = libm::ceil(left / f64::from(context.this().mss_bytes)) as u32;
+        let window = whole_packets::packets(context.this());
+        let flow = &mut self.flows[context.which()];
+        let interval = flow
+            .memory
+            .interval(self.scaled, context.now(), window, acked);
+        flow.counter.grow(context, interval, acked);
     }
 
     fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion) {
         let Parameters { cubic, .. } = self.parameters;
         let floor = self.parameters.ssthresh_floor_packets;
-        let flow = &mut self.flows[context.which()];
-        let cwnd = context.this().cwnd_packets();
-        flow.before_congestion = flow.memory;
-        let last_w_max = flow.memory.w_max;
-        flow.memory = Memory {
-            w_max: w_max_after_loss(cwnd, last_w_max, cubic.beta, cubic.fast_convergence),
-            cwnd_prior: cwnd,
-            epoch: None,
-        };
-        let floor = floor.unwrap_or(reno::SSTHRESH_FLOOR_PACKETS);
-        let ssthresh = ssthresh_after_loss(cwnd, cubic.beta, floor);
-        context.set_ssthresh(ssthresh * f64::from(context.this().mss_bytes), 0.0);
+        let window = whole_packets::packets(context.this());
+        let memory = &mut self.flows[context.which()].memory;
+        memory.epoch = None;
+        memory.w_max = self
+            .scaled
+            .w_max_after_loss(window, memory.w_max, cubic.fast_convergence);
+        let mss = f64::from(context.this().mss_bytes);
+        let ssthresh = f64::from(self.scaled.after_loss(window)) * mss;
+        context.set_ssthresh(ssthresh, floor.unwrap_or(reno::SSTHRESH_FLOOR_PACKETS));
         if congestion == Congestion::Timeout {
-            flow.memory.w_max = 0.0;
+            let flow = &mut self.flows[context.which()];
+            flow.memory = Memory::default();
             flow.watch.after_timeout();
             context.collapse();
         }
     }
 
-    fn undone(&mut self, context: &mut Context<'_>) {
-        let flow = &mut self.flows[context.which()];
-        flow.memory = flow.before_congestion;
-    }
-
     fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
         let memory = &self.flows[which].memory;
-        let mut state = vec![("w_max_packets", memory.w_max)];
+        let mut state = vec![("w_max_packets", f64::from(memory.w_max))];
         if let Some(epoch) = memory.epoch {
-            state.push(("k_s", epoch.time_to_origin_s));
-            state.push(("w_est_packets", epoch.w_est));
+            state.push(("k_s", epoch.time_to_origin as f64 / 1024.0));
+            state.push(("w_est_packets", f64::from(epoch.reno_window)));
         }
         state
     }
 }
 
 pub(super) fn control(parameters: &Parameters) -> Box<dyn CongestionControl> {
-    Box::new(Cubic::new(parameters))
+    Box::new(Cubic {
+        parameters: *parameters,
+        scaled: Scaled::of(&parameters.cubic),
+        flows: Vec::new(),
+    })
 }

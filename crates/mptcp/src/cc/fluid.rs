@@ -31,6 +31,7 @@ pub type Fluid = fn(&[LossyPath], &Parameters) -> Vec<f64>;
 pub const FLUIDS: &[(&str, Result<Fluid, &str>)] = &[
     ("reno", Ok(|paths, _| each(paths, reno))),
     ("cubic", Err(GROWS_WITH_TIME)),
+    ("cubic-rfc9438", Err(GROWS_WITH_TIME)),
     ("bbr", Err("its windows follow rates, not losses")),
     ("lia", Ok(|paths, _| lia(paths))),
     ("olia", Ok(|paths, _| olia(paths))),

@@ -69,7 +69,8 @@ impl Watch {
 }
 
 /// HyStart of Linux: slow start is over when a train of closely spaced acknowledgments lasts longer than half the least
-/// round-trip time, or when the least delay of a round has grown.
+/// round-trip time, or when the least delay of a round has grown. Rounds begin with the first acknowledgment (since 6.14), so
+/// that a train is measured from the first of its acknowledgments, whatever the window was then.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HyStart {
     least_rtt: Option<Nanos>,
@@ -78,6 +79,8 @@ pub(super) struct HyStart {
     last_ack: Nanos,
     round_least_rtt: Option<Nanos>,
     samples: u32,
+    /// It has ended a slow start, and leaves those after idle times alone.
+    has_ended: bool,
 }
 
 impl HyStart {
@@ -95,13 +98,14 @@ impl HyStart {
         };
         let least = self.least_rtt.map_or(rtt, |least| least.min(rtt));
         self.least_rtt = Some(least);
-        if context.this().cwnd_packets() < Self::LOW_WINDOW_PACKETS {
-            return Pace::Full;
-        }
         if self.round.is_over(context, acked) {
             self.begin_round(context.now());
         }
-        if self.is_train_long(context, least) || self.has_delay_grown(rtt, least) {
+        if self.has_ended || context.this().cwnd_packets() < Self::LOW_WINDOW_PACKETS {
+            return Pace::Full;
+        }
+        self.has_ended = self.is_train_long(context, least) || self.has_delay_grown(rtt, least);
+        if self.has_ended {
             Pace::Over
         } else {
             Pace::Full

@@ -25,6 +25,7 @@ pub mod balia;
 pub mod bbr;
 pub mod coupled;
 pub mod cubic;
+pub mod cubic_rfc9438;
 pub mod dwc;
 pub mod ewtcp;
 mod fixed_cwnd;
@@ -39,6 +40,7 @@ pub mod reno;
 mod rounds;
 pub mod semicoupled;
 pub mod slow_start;
+mod whole_packets;
 mod window_rule;
 pub mod wvegas;
 
@@ -255,11 +257,12 @@ pub trait CongestionControl: Debug + Send {
 /// Makes a control for a connection.
 pub type Constructor = fn(&Parameters) -> Box<dyn CongestionControl>;
 
-/// All controls, by name. Those in `-oot` compute with the integers of the out-of-tree kernel, and those in `x-` are
+/// All controls, by name. `cubic` is Linux's, [`cubic-rfc9438`](cubic_rfc9438) the one that the RFC specifies. Those in `-oot` compute with the integers of the out-of-tree kernel, and those in `x-` are
 /// this laboratory's own definitions, because the published ones could not be read.
 pub const CONGESTION_CONTROLS: &[(&str, Constructor)] = &[
     ("reno", reno::control),
     ("cubic", cubic::control),
+    ("cubic-rfc9438", cubic_rfc9438::control),
     ("bbr", bbr::control),
     ("lia", lia::control),
     ("olia", olia::control),

@@ -1,8 +1,8 @@
-//! `x-mpcubic`: CUBIC whose increase is shared among subflows by their rates, but not slower than LIA. Published
+//! `x-mpcubic`: CUBIC (RFC 9438) whose increase is shared among subflows by their rates, but not slower than LIA. Published
 //! multipath CUBICs differ from each other and could not be read; this definition is the laboratory's own. On n equal
 //! paths the windows together grow like one CUBIC, on a single path it is CUBIC.
 
-use super::cubic::Cubic;
+use super::cubic_rfc9438::Cubic;
 use super::parameters::Parameters;
 use super::paths::{Path, Paths};
 use super::{Acked, Congestion, CongestionControl, Context, lia};

@@ -12,7 +12,7 @@ pub struct Parameters {
     pub ssthresh_floor_packets: Option<f64>,
     /// The most segments by which one acknowledgment grows the window in slow start: 1 in RFC 5681, 2 in RFC 3465.
     pub slow_start_limit_packets: f64,
-    /// CUBIC, also that of `x-mpcubic`.
+    /// CUBIC, Linux's and the RFC's, also that of `x-mpcubic`.
     pub cubic: Cubic,
     /// BBR.
     pub bbr: Bbr,
@@ -103,7 +103,7 @@ pub enum AckCounting {
     Acks,
 }
 
-/// CUBIC (RFC 9438).
+/// CUBIC (RFC 9438). Linux's has the nearest of its fractions of 1024.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cubic {
     /// How steep the curve is, in segments per cubic second (section 5).

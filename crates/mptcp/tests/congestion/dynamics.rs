@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use mptcp::cc::parameters::{AckCounting, Parameters, SlowStart, SubflowOrder};
-use mptcp::cc::{Acked, Congestion, DeliveryRate, cubic};
-use mptcp::time::{MILLISECOND, Nanos, SECOND, seconds};
+use mptcp::cc::{Acked, Congestion, DeliveryRate, cubic, cubic_rfc9438};
+use mptcp::time::{MICROSECOND, MILLISECOND, Nanos, SECOND, seconds};
 
 use crate::connection::{Connection, MSS_BYTES};
 
@@ -67,30 +67,94 @@ fn a_timeout_leaves_one_segment_and_half_the_window_as_threshold() {
 #[test]
 fn cubic_is_back_at_its_window_when_its_curve_says_so() {
     let rtt = 100 * MILLISECOND;
-    let mut connection = connection("cubic", &Parameters::default(), &[rtt]);
-    avoiding_congestion(&mut connection, 0, 1000);
+    for name in ["cubic", "cubic-rfc9438"] {
+        let mut connection = connection(name, &Parameters::default(), &[rtt]);
+        avoiding_congestion(&mut connection, 0, 1000);
+        connection.congested(0, Congestion::Loss);
+        connection.repaired(0);
+        assert_eq!(connection.cwnd_packets(0), 700.0, "{name}");
+        let begin = connection.now;
+        while connection.cwnd_packets(0) < 999.0 {
+            connection.round(0, rtt);
+        }
+        let (found, expected) = (
+            seconds(connection.now - begin),
+            cubic_rfc9438::time_to_w_max(1000.0, 700.0, 0.4),
+        );
+        assert!(
+            (found / expected - 1.0).abs() < 0.2,
+            "{name}: {found} s against {expected} s"
+        );
+    }
+}
+
+/// Windows after each of so many rounds that follow a loss at a window of so many packets.
+fn windows_after_a_loss(name: &str, packets: u32, rounds: usize) -> Vec<f64> {
+    let rtt = 20 * MILLISECOND;
+    let mut connection = connection(name, &Parameters::default(), &[rtt]);
+    avoiding_congestion(&mut connection, 0, packets);
     connection.congested(0, Congestion::Loss);
     connection.repaired(0);
-    assert_eq!(connection.cwnd_packets(0), 700.0);
-    let begin = connection.now;
-    while connection.cwnd_packets(0) < 999.0 {
+    let mut after_round = || {
         connection.round(0, rtt);
-    }
-    let (found, expected) = (
-        seconds(connection.now - begin),
-        cubic::time_to_w_max(1000.0, 700.0, 0.4),
-    );
+        connection.cwnd_packets(0)
+    };
+    (0..rounds).map(|_| after_round()).collect()
+}
+
+#[test]
+fn the_cubic_of_linux_grows_as_reno_by_half_a_packet_per_round_for_ever() {
+    // Seven of ten packets are left. By RFC 9438, section 4.3, ten are back after 3 / 0.53 rounds, and one more comes per round
+    // from then on. The estimate of Linux needs more than 15/8 of a window for each packet, and a window below the estimate by one
+    // grows by one per window.
+    let linux = windows_after_a_loss("cubic", 10, 20);
     assert!(
-        (found / expected - 1.0).abs() < 0.2,
-        "{found} s against {expected} s"
+        linux.iter().all(|window| window.fract() == 0.0),
+        "{linux:?}"
     );
+    let (linux, rfc) = (linux[19], windows_after_a_loss("cubic-rfc9438", 10, 20)[19]);
+    assert!((16.0..=18.0).contains(&linux), "{linux}");
+    assert!(rfc > 22.0, "{rfc}");
+}
+
+#[test]
+fn the_cubic_of_linux_grows_by_a_twentieth_per_round_until_it_knows_of_a_loss() {
+    let rtt = 100 * MILLISECOND;
+    let grown = |name: &str, timeout: bool| {
+        let mut connection = connection(name, &Parameters::default(), &[rtt]);
+        if timeout {
+            connection.congested(0, Congestion::Timeout);
+            connection.repaired(0);
+        }
+        avoiding_congestion(&mut connection, 0, 400);
+        connection.round(0, rtt);
+        connection.cwnd_packets(0)
+    };
+    for timeout in [false, true] {
+        assert_eq!(grown("cubic", timeout), 420.0);
+        assert!(grown("cubic-rfc9438", timeout) < 402.0);
+    }
+}
+
+#[test]
+fn cubic_in_whole_packets_has_the_numbers_of_linux() {
+    let scaled = cubic::Scaled::of(&Parameters::default().cubic);
+    assert_eq!((scaled.beta, scaled.steepness), (717, 410));
+    // 100 * 717 / 1024, and 70 * (1024 + 717) / 2048.
+    assert_eq!(scaled.after_loss(100), 70);
+    assert_eq!(scaled.w_max_after_loss(70, 100, true), 59);
+    assert_eq!(scaled.w_max_after_loss(70, 100, false), 70);
+    // K of RFC 9438 is 4.217 s for 30 packets at C = 0.4; the curve rises by 30 packets in it.
+    let k = scaled.time_to_origin(30);
+    assert_eq!(k, 4316);
+    assert_eq!((scaled.rise(k), scaled.rise(1024)), (29, 0));
 }
 
 #[test]
 fn what_cubic_lost_for_nothing_is_given_back() {
     let rtt = 100 * MILLISECOND;
     let run = |is_spurious: bool| {
-        let mut connection = connection("cubic", &Parameters::default(), &[rtt]);
+        let mut connection = connection("cubic-rfc9438", &Parameters::default(), &[rtt]);
         avoiding_congestion(&mut connection, 0, 100);
         connection.round(0, rtt);
         if is_spurious {
@@ -106,8 +170,8 @@ fn what_cubic_lost_for_nothing_is_given_back() {
 #[test]
 fn idle_time_does_not_let_cubic_jump() {
     let rtt = 100 * MILLISECOND;
-    let grown = |idle: Nanos| {
-        let mut connection = connection("cubic", &Parameters::default(), &[rtt]);
+    let grown = |name: &str, idle: Nanos| {
+        let mut connection = connection(name, &Parameters::default(), &[rtt]);
         avoiding_congestion(&mut connection, 0, 100);
         connection.congested(0, Congestion::Loss);
         connection.repaired(0);
@@ -117,8 +181,10 @@ fn idle_time_does_not_let_cubic_jump() {
         connection.round(0, rtt);
         connection.cwnd_packets(0)
     };
-    let (without, with) = (grown(0), grown(60 * SECOND));
-    assert!((with - without).abs() < 0.1, "{without} and {with}");
+    for name in ["cubic", "cubic-rfc9438"] {
+        let (without, with) = (grown(name, 0), grown(name, 60 * SECOND));
+        assert!((with - without).abs() < 0.1, "{name}: {without} and {with}");
+    }
 }
 
 /// The window at which slow start ends when each round takes a tenth longer than the one before.
@@ -141,6 +207,34 @@ fn hystart_ends_slow_start_when_delays_grow() {
     assert!(hystart < 200.0, "{hystart}");
     let plus_plus = window_after_growing_delays(SlowStart::HyStartPlusPlus);
     assert!(plus_plus < 1000.0, "{plus_plus}");
+}
+
+/// The window in packets at which slow start ends at a bottleneck that delivers a packet every `gap`, behind an empty queue.
+fn window_after_slow_start_at_a_bottleneck(name: &str, rtt: Nanos, gap: Nanos) -> f64 {
+    let mut connection = connection(name, &Parameters::default(), &[rtt]);
+    let mut on_their_way = VecDeque::new();
+    let mut last_arrival = 0;
+    while connection.windows[0].ssthresh_bytes.is_infinite() && connection.cwnd_packets(0) < 1e4 {
+        let free = connection.cwnd_packets(0) as usize - on_their_way.len();
+        connection.sent(0, free as u32);
+        for _ in 0..free {
+            last_arrival = (connection.now + rtt).max(last_arrival + gap);
+            on_their_way.push_back((connection.now, last_arrival));
+        }
+        let (sent_at, arrival) = on_their_way.pop_front().expect("the window is not empty");
+        connection.now = arrival;
+        connection.acked(0, 1, Some(arrival - sent_at), true);
+    }
+    connection.windows[0].ssthresh_bytes / f64::from(MSS_BYTES)
+}
+
+#[test]
+fn a_train_of_acknowledgments_is_measured_from_its_first_one() {
+    // The initial window of 10 packets comes back within 11 ms. The second round of 20 lasts for longer than 20.5 ms, half of
+    // the round trip and of what Linux grants: its 19th acknowledgment ends slow start.
+    let gap = 1_200 * MICROSECOND;
+    let ended = window_after_slow_start_at_a_bottleneck("cubic", 40 * MILLISECOND, gap);
+    assert_eq!(ended, 38.0);
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn all_controls() -> Vec<(&'static str, Parameters)> {
     for slow_start in [SlowStart::UntilLoss, SlowStart::HyStartPlusPlus] {
         let mut parameters = default;
         parameters.cubic.slow_start = slow_start;
-        all.push(("cubic", parameters));
+        all.extend(["cubic", "cubic-rfc9438"].map(|name| (name, parameters)));
     }
     all
 }

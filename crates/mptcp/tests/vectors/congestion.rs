@@ -5,8 +5,8 @@ use mptcp::cc::oot;
 use mptcp::cc::parameters::Parameters;
 use mptcp::cc::paths::{Path, linked_increase, total_packets};
 use mptcp::cc::{
-    balia, bbr, coupled, cubic, dwc, ewtcp, lia, mpcubic, olia, reno, semicoupled, slow_start,
-    wvegas,
+    balia, bbr, coupled, cubic_rfc9438 as cubic, dwc, ewtcp, lia, mpcubic, olia, reno, semicoupled,
+    slow_start, wvegas,
 };
 use mptcp::subflow::InitialWindow;
 use serde::Deserialize;

@@ -18,7 +18,7 @@ const LIKE_RENO: &[&str] = &[
     "semicoupled",
     "x-dwc",
 ];
-const LIKE_CUBIC: &[&str] = &["cubic", "x-mpcubic"];
+const LIKE_CUBIC: &[&str] = &["cubic", "cubic-rfc9438", "x-mpcubic"];
 /// Those that leave slow start to the engine's rule.
 const IN_SLOW_START: &[&str] = &[
     "reno",
@@ -30,6 +30,7 @@ const IN_SLOW_START: &[&str] = &[
     "semicoupled",
     "x-dwc",
     "cubic",
+    "cubic-rfc9438",
     "x-mpcubic",
     "wvegas",
 ];
@@ -87,7 +88,7 @@ pub const CONTROL: &[Parameter<Parameters>] = &[
             most: 100.0,
         },
         default: "0.4",
-        meaning: "how steep the curve is (RFC 9438, section 5)",
+        meaning: "how steep the curve is (RFC 9438, section 5); of cubic the nearest multiple of 10/1024, as in Linux",
         set: |to, value| to.cubic.c = number(value),
     },
     Parameter {
@@ -99,7 +100,7 @@ pub const CONTROL: &[Parameter<Parameters>] = &[
             most: 0.95,
         },
         default: "0.7",
-        meaning: "what is left of the window after a loss (RFC 9438, section 4.6)",
+        meaning: "what is left of the window after a loss (RFC 9438, section 4.6); of cubic the nearest multiple of 1/1024, as in Linux",
         set: |to, value| to.cubic.beta = number(value),
     },
     Parameter {

@@ -7,6 +7,7 @@ pub mod lia;
 pub mod olia;
 pub mod wvegas;
 
+use super::whole_packets::{packets, set_packets};
 use super::{Acked, Congestion, Context, Window};
 
 /// `TCP_INFINITE_SSTHRESH`.
@@ -46,16 +47,8 @@ fn established(context: &Context<'_>) -> u32 {
         .sum()
 }
 
-fn packets(window: &Window) -> u32 {
-    (window.cwnd_packets() as u32).max(1)
-}
-
 fn ssthresh_packets(window: &Window) -> u32 {
     (window.ssthresh_bytes / f64::from(window.mss_bytes)) as u32
-}
-
-fn set_packets(context: &mut Context<'_>, packets: u32) {
-    context.set_cwnd(f64::from(packets) * f64::from(context.this().mss_bytes));
 }
 
 /// Sets ssthresh; from [`INFINITE_SSTHRESH`] on there is none.

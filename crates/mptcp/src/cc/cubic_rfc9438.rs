@@ -1,0 +1,247 @@
+//! `cubic-rfc9438`: the window is a cubic function of the time since the last loss (RFC 9438), each subflow for itself. What
+//! Linux runs by the name of CUBIC differs: [`cubic`](super::cubic).
+//!
+//! As in Linux, a loss is answered from cwnd, and idle times do not count.
+
+use super::hystart::{Pace, Watch};
+use super::parameters::{self, Parameters};
+use super::{Acked, Congestion, CongestionControl, Context, reno, slow_start};
+use crate::time::{Nanos, seconds};
+
+/// The seconds K that the curve takes from `cwnd_epoch` back to `w_max`, both in packets (RFC 9438, equation 2); 0 if
+/// it is there already.
+pub fn time_to_w_max(w_max: f64, cwnd_epoch: f64, c: f64) -> f64 {
+    libm::cbrt((w_max - cwnd_epoch).max(0.0) / c)
+}
+
+/// W_cubic(t) in packets, `t` seconds after the start of the epoch (RFC 9438, equation 1).
+pub fn window(t: f64, k: f64, w_max: f64, c: f64) -> f64 {
+    let since_k = t - k;
+    c * (since_k * since_k * since_k) + w_max
+}
+
+/// Where the window shall be after one more round-trip time, given W_cubic then (RFC 9438, section 4.2).
+pub fn target(window_after_rtt: f64, cwnd: f64) -> f64 {
+    window_after_rtt.clamp(cwnd, 1.5 * cwnd)
+}
+
+/// Packets by which the window grows per acknowledged packet.
+pub fn increase(target: f64, cwnd: f64) -> f64 {
+    (target - cwnd) / cwnd
+}
+
+/// The increase with which additive increase and a decrease to `beta` have the mean window of Reno (RFC 9438, section
+/// 4.3).
+pub fn friendly_alpha(beta: f64) -> f64 {
+    3.0 * (1.0 - beta) / (1.0 + beta)
+}
+
+/// W_est in packets after so many were acknowledged (RFC 9438, equation 4).
+pub fn friendly_window(w_est: f64, acked_packets: f64, cwnd: f64, alpha: f64) -> f64 {
+    w_est + alpha * acked_packets / cwnd
+}
+
+/// What W_max is after a loss, in packets: less than cwnd if even the last W_max was not reached (RFC 9438, section
+/// 4.7).
+pub fn w_max_after_loss(cwnd: f64, last_w_max: f64, beta: f64, fast_convergence: bool) -> f64 {
+    if fast_convergence && cwnd < last_w_max {
+        cwnd * (1.0 + beta) / 2.0
+    } else {
+        cwnd
+    }
+}
+
+/// ssthresh after a loss, in packets (RFC 9438, section 4.6).
+pub fn ssthresh_after_loss(window: f64, beta: f64, floor: f64) -> f64 {
+    (window * beta).max(floor)
+}
+
+/// The time since congestion avoidance began.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start: Nanos,
+    /// K.
+    time_to_origin_s: f64,
+    /// W_max of the curve.
+    origin: f64,
+    w_est: f64,
+}
+
+/// What a loss changes and a spurious one gives back.
+#[derive(Clone, Copy, Debug, Default)]
+struct Memory {
+    /// 0 if there was no loss, or a timeout since (RFC 9438, section 4.8).
+    w_max: f64,
+    /// The window at the last loss.
+    cwnd_prior: f64,
+    epoch: Option<Epoch>,
+}
+
+#[derive(Debug)]
+struct Flow {
+    memory: Memory,
+    before_congestion: Memory,
+    last_sent: Option<Nanos>,
+    watch: Watch,
+}
+
+/// CUBIC on every subflow.
+#[derive(Debug)]
+pub(super) struct Cubic {
+    parameters: Parameters,
+    flows: Vec<Flow>,
+}
+
+impl Cubic {
+    pub fn new(parameters: &Parameters) -> Self {
+        Self {
+            parameters: *parameters,
+            flows: Vec::new(),
+        }
+    }
+
+    /// Takes an acknowledgment; what congestion avoidance adds goes through `couple`, in bytes, with the bytes
+    /// acknowledged.
+    pub fn acked_coupled(
+        &mut self,
+        context: &mut Context<'_>,
+        acked: &Acked,
+        couple: impl FnOnce(&Context<'_>, f64, f64) -> f64,
+    ) {
+        let left = self.slow_start(context, acked);
+        if left > 0.0 {
+            let counted = self.parameters.growth().counted_bytes(left, context);
+            let increase = self.increase_bytes(context, counted);
+            context.grow(couple(context, increase, counted));
+        }
+    }
+
+    /// The bytes that slow start leaves to congestion avoidance.
+    fn slow_start(&mut self, context: &mut Context<'_>, acked: &Acked) -> f64 {
+        let mut bytes = f64::from(acked.bytes);
+        if context.this().in_slow_start() {
+            match self.flows[context.which()].watch.acked(context, acked) {
+                Pace::Full => {}
+                Pace::Quarter => bytes /= 4.0,
+                Pace::Over => context.set_ssthresh(context.this().cwnd_bytes, 0.0),
+            }
+        }
+        if !acked.is_window_limited {
+            return 0.0;
+        }
+        slow_start::grow(context, bytes, self.parameters.slow_start_limit_packets)
+    }
+
+    fn increase_bytes(&mut self, context: &Context<'_>, acked_bytes: f64) -> f64 {
+        let mss = f64::from(context.this().mss_bytes);
+        let cwnd = context.this().cwnd_packets();
+        let rtt = context.this().srtt.map_or(0.0, seconds);
+        let Parameters { cubic, .. } = self.parameters;
+        let memory = &mut self.flows[context.which()].memory;
+        let epoch = memory.epoch(context.now(), cwnd, &cubic);
+        let t = seconds(context.now() - epoch.start);
+        let curve = |t: f64| window(t, epoch.time_to_origin_s, epoch.origin, cubic.c);
+        let (now, after_rtt) = (curve(t), curve(t + rtt));
+        let w_est = memory.friendly_window(acked_bytes / mss, cwnd, cubic.beta);
+        if now < w_est {
+            (w_est - cwnd).max(0.0) * mss
+        } else {
+            increase(target(after_rtt, cwnd), cwnd) * acked_bytes
+        }
+    }
+}
+
+impl Memory {
+    /// The epoch, which begins now if there is none.
+    fn epoch(&mut self, now: Nanos, cwnd: f64, cubic: &parameters::Cubic) -> Epoch {
+        let origin = self.w_max.max(cwnd);
+        *self.epoch.get_or_insert_with(|| Epoch {
+            start: now,
+            time_to_origin_s: time_to_w_max(origin, cwnd, cubic.c),
+            origin,
+            w_est: cwnd,
+        })
+    }
+
+    /// W_est after so many packets were acknowledged; once it is where the last loss was, it grows as Reno does.
+    fn friendly_window(&mut self, acked_packets: f64, cwnd: f64, beta: f64) -> f64 {
+        let Some(epoch) = &mut self.epoch else {
+            return cwnd;
+        };
+        let is_past = epoch.w_est >= self.cwnd_prior;
+        let alpha = if is_past { 1.0 } else { friendly_alpha(beta) };
+        epoch.w_est = friendly_window(epoch.w_est, acked_packets, cwnd, alpha);
+        epoch.w_est
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn subflow_added(&mut self, _context: &mut Context<'_>) {
+        self.flows.push(Flow {
+            memory: Memory::default(),
+            before_congestion: Memory::default(),
+            last_sent: None,
+            watch: Watch::new(self.parameters.cubic.slow_start),
+        });
+    }
+
+    fn subflow_removed(&mut self, which: usize) {
+        self.flows.remove(which);
+    }
+
+    fn segment_sent(&mut self, context: &mut Context<'_>, bytes: u32) {
+        let now = context.now();
+        let flow = &mut self.flows[context.which()];
+        let was_idle = context.this().in_flight_bytes <= bytes;
+        let last_sent = flow.last_sent.replace(now);
+        if let (true, Some(last_sent), Some(epoch)) = (was_idle, last_sent, &mut flow.memory.epoch)
+        {
+            epoch.start = (epoch.start + (now - last_sent)).min(now);
+        }
+    }
+
+    fn acked(&mut self, context: &mut Context<'_>, acked: &Acked) {
+        self.acked_coupled(context, acked, |_, increase, _| increase);
+    }
+
+    fn congestion(&mut self, context: &mut Context<'_>, congestion: Congestion) {
+        let Parameters { cubic, .. } = self.parameters;
+        let floor = self.parameters.ssthresh_floor_packets;
+        let flow = &mut self.flows[context.which()];
+        let cwnd = context.this().cwnd_packets();
+        flow.before_congestion = flow.memory;
+        let last_w_max = flow.memory.w_max;
+        flow.memory = Memory {
+            w_max: w_max_after_loss(cwnd, last_w_max, cubic.beta, cubic.fast_convergence),
+            cwnd_prior: cwnd,
+            epoch: None,
+        };
+        let floor = floor.unwrap_or(reno::SSTHRESH_FLOOR_PACKETS);
+        let ssthresh = ssthresh_after_loss(cwnd, cubic.beta, floor);
+        context.set_ssthresh(ssthresh * f64::from(context.this().mss_bytes), 0.0);
+        if congestion == Congestion::Timeout {
+            flow.memory.w_max = 0.0;
+            flow.watch.after_timeout();
+            context.collapse();
+        }
+    }
+
+    fn undone(&mut self, context: &mut Context<'_>) {
+        let flow = &mut self.flows[context.which()];
+        flow.memory = flow.before_congestion;
+    }
+
+    fn state(&self, which: usize) -> Vec<(&'static str, f64)> {
+        let memory = &self.flows[which].memory;
+        let mut state = vec![("w_max_packets", memory.w_max)];
+        if let Some(epoch) = memory.epoch {
+            state.push(("k_s", epoch.time_to_origin_s));
+            state.push(("w_est_packets", epoch.w_est));
+        }
+        state
+    }
+}
+
+pub(super) fn control(parameters: &Parameters) -> Box<dyn CongestionControl> {
+    Box::new(Cubic::new(parameters))
+}
