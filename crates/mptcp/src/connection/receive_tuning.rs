@@ -12,6 +12,9 @@ const FIRST_ROUND_SEGMENTS: u64 = 10;
 /// Room for what is acknowledged late, in segments.
 const MARGIN_SEGMENTS: u64 = 16;
 
+/// The window of a SYN is not scaled (RFC 7323, section 2.2).
+const MOST_OF_SYN: u64 = u16::MAX as u64;
+
 /// Smaller segments say nothing of how fast the peer sends.
 const LEAST_BYTES: u32 = 128;
 
@@ -58,7 +61,7 @@ impl Tuning {
     }
 }
 
-/// What is offered at most, however much room there is (`rcv_ssthresh` of Linux). It begins with the buffer, and each segment that
+/// What is offered at most, however much room there is (`rcv_ssthresh` of Linux). It begins with what a SYN can offer, and each segment that
 /// comes raises it by two full-sized ones, or twice its own length (`tcp_grow_window`): as fast as a window grows in slow start. Where each path has its
 /// own, of many slow ones none brings much, and the connection has the window of the one that offers most.
 #[derive(Clone, Copy, Debug)]
@@ -69,8 +72,12 @@ pub(super) struct Threshold {
 impl Threshold {
     /// Before anything has come.
     pub(super) fn new(buffer: Buffer) -> Self {
+        let bytes = buffer.initial_bytes();
         Self {
-            bytes: buffer.initial_bytes(),
+            bytes: match buffer {
+                Buffer::Fixed(_) => bytes,
+                Buffer::Auto { .. } => bytes.min(MOST_OF_SYN),
+            },
         }
     }
 
@@ -104,7 +111,7 @@ impl Connection {
         };
         let mss = self.config.subflow.mss_bytes;
         if threshold.raise(payload_bytes, mss, self.receive.capacity_bytes()) {
-            self.paths[which].subflow.acknowledge_now();
+            self.paths[which].subflow.receive_window_grew();
         }
     }
 
@@ -161,6 +168,11 @@ mod tests {
         let mut whole = Threshold::new(Buffer::Fixed(15_000));
         assert!(!whole.raise(1400, 1460, 15_000));
         assert_eq!(whole.bytes, 15_000);
+        let large = Threshold::new(Buffer::Auto {
+            initial_bytes: 80_000,
+            max_bytes: 500_000,
+        });
+        assert_eq!(large.bytes, 65_535);
     }
 
     #[test]

@@ -457,10 +457,10 @@ impl Subflow {
         self.acks.ask(Due::Alone);
     }
 
-    /// Acknowledges at once what came, with data if there is any to be sent.
-    pub fn acknowledge_now(&mut self) {
+    /// What came let the receive window grow: it is acknowledged at once, with data if there is any to be sent.
+    pub fn receive_window_grew(&mut self) {
         self.rest = self.rest.without_acks();
-        self.acks.ask(Due::Now);
+        self.acks.window_grew();
     }
 
     /// Whether short segments wait for more data ([`Config::nagle`]).

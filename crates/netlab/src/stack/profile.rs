@@ -20,9 +20,9 @@ use crate::rng::Generator;
 /// Headers without options; those of IPv6 count where an end of a path has no IPv4.
 const IPV4_AND_TCP_BYTES: u32 = 20 + 20;
 const IPV6_AND_TCP_BYTES: u32 = 40 + 20;
-/// With what Linux's buffers begin (`tcp_wmem`; half of `tcp_rmem`, which is what it offers).
+/// With what Linux's buffers begin (`tcp_wmem`, `tcp_rmem`).
 const FIRST_SEND_BUFFER_BYTES: u64 = 16 << 10;
-const FIRST_RECEIVE_BUFFER_BYTES: u64 = 64 << 10;
+const FIRST_RECEIVE_BUFFER_BYTES: u64 = 128 << 10;
 /// What timestamps and, with Multipath TCP, a mapping with a DATA_ACK take of each segment.
 const TIMESTAMPS_BYTES: u32 = 12;
 const DSS_BYTES: u32 = 20;
@@ -51,7 +51,8 @@ fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host) -> Config {
     let is_multipath = flow.transport == Transport::Mptcp && host.mptcp;
     let mss_bytes = mss_bytes(lookup, flow);
     let options_bytes = TIMESTAMPS_BYTES + if is_multipath { DSS_BYTES } else { 0 };
-    let offered_bytes = offered_bytes(host, u32::from(mss_bytes) - options_bytes);
+    let payload_bytes = u32::from(mss_bytes) - options_bytes;
+    let offered_of = |bytes| offered_bytes(host, bytes, payload_bytes);
     Config {
         subflow: subflow::Config {
             mss_bytes,
@@ -72,7 +73,10 @@ fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host) -> Config {
             resolved::Fallback::Strict => Fallback::Strict,
         },
         send_buffer: grown_from(FIRST_SEND_BUFFER_BYTES, host.sndbuf_bytes),
-        receive_buffer: grown_from(FIRST_RECEIVE_BUFFER_BYTES, offered_bytes),
+        receive_buffer: grown_from(
+            offered_of(FIRST_RECEIVE_BUFFER_BYTES),
+            offered_of(host.rcvbuf_bytes),
+        ),
         // The first SYN, and its retransmissions with the option.
         max_capable_syns: host.syn_retries + 1,
         start: match flow.handshake {
@@ -86,14 +90,14 @@ fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host) -> Config {
 
 /// The window that Linux offers of a receive buffer, in bytes: of its memory half in the out-of-tree kernel (`tcp_adv_win_scale`),
 /// and on mainline the part that payload takes up in full-sized segments (`scaling_ratio`, in 256ths).
-fn offered_bytes(host: &Host, payload_bytes: u32) -> u64 {
+fn offered_bytes(host: &Host, buffer_bytes: u64, payload_bytes: u32) -> u64 {
     let in_256ths = match host.behaviour().name {
         resolved::BehaviourName::Oot => 128,
         resolved::BehaviourName::Mainline => {
             256 * payload_bytes / subflow::segment_memory_bytes(payload_bytes)
         }
     };
-    host.rcvbuf_bytes / 256 * u64::from(in_256ths)
+    buffer_bytes / 256 * u64::from(in_256ths)
 }
 
 /// A buffer that grows as it is needed.
