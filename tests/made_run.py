@@ -30,6 +30,7 @@ def host(name: str) -> Json:
         "recreation_first_ns": 100_000_000,
         "recreation_longest_ns": 30_000_000_000,
         "subflow_order": "oldest_first",
+        "timers": "wheel",
     }
     tcp = {"syn_retries": 3, "syn_linear_timeouts": 4, "checksum": False, "initial_window_segments": 10}
     buffers = {"rcvbuf_bytes": 6291456, "sndbuf_bytes": 4194304}

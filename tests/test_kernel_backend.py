@@ -202,5 +202,9 @@ def test_of_the_kernels_behaviour_only_two_delays_can_be_chosen() -> None:
     ((feature, why),) = backend("kernel").check(experiment)
     assert feature == "hosts.client.behaviour.reinjection: none"
     assert "the kernel has on_stale" in why
+    experiment["hosts"][0]["behaviour"][0].update(reinjection="on_stale", timers="exact")
+    ((feature, why),) = backend("kernel").check(experiment)
+    assert feature == "hosts.client.behaviour.timers: exact"
+    assert "the kernel has wheel" in why
     experiment["flows"] = experiment["flows"][1:]
     assert backend("kernel").check(experiment) == []

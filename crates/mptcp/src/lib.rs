@@ -120,4 +120,5 @@ pub mod sched;
 pub mod seq;
 pub mod subflow;
 pub mod time;
+pub mod timer_wheel;
 pub mod wire;

@@ -24,7 +24,7 @@ pub use experiment::{
 pub use flow::{Application, Flow, FlowEnd, Handshake, Hop, HopDirection, Path, Transport, Video};
 pub use host::{
     Behaviour, BehaviourName, FailedAfter, Fallback, FirstHop, Host, Recreation, Reinjection,
-    Stack, SubflowOrder,
+    Stack, SubflowOrder, Timers,
 };
 pub use middlebox::{
     AcknowledgeEarly, ChangeBytes, Coalesce, Duplicate, Element, InsertBytes, Middlebox,

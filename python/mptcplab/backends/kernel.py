@@ -23,6 +23,7 @@ MAINLINE = {
     "reinjection": "on_stale",
     "reinject_whole_queue": True,
     "subflow_order": "oldest_first",
+    "timers": "wheel",
 }
 ELSEWHERE = "needs Linux 6.1 or newer with MPTCP: run it there, or use --on sim"
 
@@ -119,7 +120,7 @@ def _other_behaviour(experiment: Mapping[str, Any]) -> Iterator[tuple[str, str]]
             continue
         behaviour = host["behaviour"][0]
         for name, value in MAINLINE.items():
-            if host["id"] in ends and behaviour["name"] == "mainline" and behaviour[name] != value:
+            if host["id"] in ends and behaviour["name"] == "mainline" and behaviour.get(name, value) != value:
                 place = f"hosts.{host['id']}.behaviour.{name}: {behaviour[name]}"
                 changeable = "only path_manager_delay, recreation and stale_intervals can"
                 yield place, f"the kernel has {value}, which cannot be changed; {changeable}"

@@ -43,6 +43,8 @@ class Behaviour(Shorthand):
     """Up to which waits double."""
     subflow_order: Literal["newest_first", "oldest_first"] | None = None
     """The order in which the scheduler sees subflows: it breaks ties."""
+    timers: Literal["wheel", "exact"] | None = None
+    """Whether timers expire late with the ticks of Linux's timer wheel, or when they are due."""
 
     @model_validator(mode="after")
     def _waits_have_effect(self) -> Behaviour:
@@ -71,6 +73,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "recreation_first": Duration("100ms"),
         "recreation_longest": Duration("30s"),
         "subflow_order": "oldest_first",
+        "timers": "wheel",
     },
     "oot": {
         "failed_after": "first_rto",
@@ -82,6 +85,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "recreation_first": Duration("100ms"),
         "recreation_longest": Duration("30s"),
         "subflow_order": "newest_first",
+        "timers": "exact",
     },
 }
 

@@ -50,6 +50,8 @@ class Behaviour(TypedDict):
     recreation_first_ns: Count
     recreation_longest_ns: Count
     subflow_order: Literal["newest_first", "oldest_first"]
+    timers: NotRequired[Literal["exact", "wheel"]]
+    """When timers expire; without it exactly."""
 
 
 @_strict

@@ -10,10 +10,9 @@ use super::hystart::{Pace, Watch};
 use super::parameters::{self, Parameters};
 use super::whole_packets::{self, Counter};
 use super::{Acked, Congestion, CongestionControl, Context, reno, slow_start};
-use crate::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use crate::time::{MICROSECOND, Nanos, SECOND};
+use crate::timer_wheel::TICK;
 
-/// `HZ` is 250, the default of the kernel's configuration and Debian's.
-const TICK: Nanos = 4 * MILLISECOND;
 /// An unchanged window is held against the curve again after so many ticks.
 const UNCHANGED_TICKS: u64 = SECOND / TICK / 32;
 /// Nothing is learnt of delays for so long after a loss, because the queue that it filled still drains.

@@ -222,8 +222,15 @@ impl Connection {
             self.reinjections.meta_rto = None;
         } else if self.reinjections.check_at.is_none() {
             self.reinjections.interval = self.check_interval(now);
-            self.reinjections.check_at = Some(now + self.reinjections.interval);
+            let due = now + self.reinjections.interval;
+            self.reinjections.check_at = Some(self.timer_expiry(now, due));
         }
+    }
+
+    /// When a timer of the connection that is set to `at` expires.
+    fn timer_expiry(&self, now: Nanos, at: Nanos) -> Nanos {
+        let wheel = self.config.subflow.timer_wheel;
+        wheel.map_or(at, |wheel| wheel.expiry(now, at))
     }
 
     /// With the out-of-tree kernel's behaviour its own timer; with mainline's as long as the slowest path that carries data and has
@@ -280,7 +287,7 @@ impl Connection {
         }
         let due = self.reinjections.progressed_at + self.reinjections.interval;
         if due > now {
-            self.reinjections.check_at = Some(due);
+            self.reinjections.check_at = Some(self.timer_expiry(now, due));
             self.reinjections.interval = self.check_interval(now);
         }
         due > now

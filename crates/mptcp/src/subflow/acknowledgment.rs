@@ -259,7 +259,7 @@ impl Subflow {
         let window = self.reordering_window();
         let (is_lost, next) = self.flight.detect_losses(now, &self.rack, window);
         match next {
-            Some(at) => self.timers.arm(Timer::Reordering, at),
+            Some(at) => self.timers.arm(Timer::Reordering, now, at),
             None => self.timers.cancel(Timer::Reordering),
         }
         is_lost
@@ -301,7 +301,7 @@ impl Subflow {
             self.timers.cancel(Timer::Reordering);
         } else if advanced {
             let at = now + self.rtt.rto();
-            self.timers.arm(Timer::Retransmission, at);
+            self.timers.arm(Timer::Retransmission, now, at);
         }
         if advanced || self.flight.sacked_segments() > 0 {
             self.arm_loss_probe(now);

@@ -98,7 +98,7 @@ impl Subflow {
         self.acks.ask(Due::Now);
         if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
             self.timers
-                .arm(Timer::TimeWait, now + self.config.time_wait);
+                .arm(Timer::TimeWait, now, now + self.config.time_wait);
         }
     }
 
@@ -183,7 +183,7 @@ impl Subflow {
         }
         if self.acks.due == Due::Delayed && !self.timers.is_armed(Timer::DelayedAck) {
             let at = now + self.config.delayed_ack;
-            self.timers.arm(Timer::DelayedAck, at);
+            self.timers.arm(Timer::DelayedAck, now, at);
         }
     }
 
@@ -215,7 +215,7 @@ impl Subflow {
         self.state = State::TimeWait;
         self.timers.cancel_all();
         self.timers
-            .arm(Timer::TimeWait, now + self.config.time_wait);
+            .arm(Timer::TimeWait, now, now + self.config.time_wait);
     }
 
     /// How long it has been in TIME-WAIT, if timestamps tell its segments from those of a later connection between its ends.

@@ -1,6 +1,7 @@
-//! Parameters of a subflow; the defaults are Linux's.
+//! Parameters of a subflow; the defaults are Linux's, but timers are exact.
 
 use crate::time::{MILLISECOND, Nanos, SECOND};
+use crate::timer_wheel::TimerWheel;
 
 /// Parameters of a subflow.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,8 @@ pub struct Config {
     pub ecn: bool,
     /// The retransmission timeout.
     pub rto: RtoConfig,
+    /// The clock that all timers but pacing's round up to, as Linux's do; without it they are exact.
+    pub timer_wheel: Option<TimerWheel>,
     /// How the SYN is repeated.
     pub syn_retries: SynRetries,
     /// How often data is sent again before the subflow is given up.
@@ -117,6 +120,7 @@ impl Default for Config {
             sack: true,
             ecn: false,
             rto: RtoConfig::default(),
+            timer_wheel: None,
             syn_retries: SynRetries::default(),
             retries: 15,
             delayed_ack: 40 * MILLISECOND,

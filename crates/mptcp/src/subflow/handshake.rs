@@ -182,7 +182,7 @@ impl Subflow {
         self.measure_handshake(now, segment);
         self.start_window(control);
         if let Some(keepalive) = self.config.keepalive {
-            self.timers.arm(Timer::Keepalive, now + keepalive.idle);
+            self.timers.arm(Timer::Keepalive, now, now + keepalive.idle);
         }
     }
 

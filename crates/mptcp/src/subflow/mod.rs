@@ -77,7 +77,7 @@ use rest::Rest;
 use rtt::Rtt;
 use send_memory::SendMemory;
 use send_queue::SendQueue;
-use timers::{Timer, Timers};
+use timers::Timers;
 use timestamps::TimestampState;
 use transmit::Output;
 use windows::{PeerWindow, ReceiveWindow};
@@ -329,7 +329,7 @@ impl Subflow {
             closed: None,
             ports,
             counters: Counters::default(),
-            timers: Timers::default(),
+            timers: Timers::new(config.timer_wheel),
             handshake: Handshake::default(),
             has_sack: false,
             has_window_scale: false,
@@ -626,9 +626,9 @@ impl Subflow {
         self.backoff
     }
 
-    /// When the retransmission timer expires, if it runs.
+    /// To what the retransmission timer is set, if it runs; with a [`Config::timer_wheel`] it expires later.
     pub fn retransmission_at(&self) -> Option<Nanos> {
-        self.timers.deadline(Timer::Retransmission)
+        self.timers.retransmission_at()
     }
 
     /// The retransmission timeout, without back-off.

@@ -344,9 +344,9 @@ impl Subflow {
         }
         let is_single = self.flight.segments() == 1;
         let timeout = tlp::probe_timeout(self.rtt.srtt(), is_single, tlp::MAX_ACK_DELAY);
-        let retransmission = self.timers.deadline(Timer::Retransmission);
+        let retransmission = self.timers.retransmission_at();
         let at = (now + timeout).min(retransmission.unwrap_or(Nanos::MAX));
-        self.timers.arm(Timer::LossProbe, at);
+        self.timers.arm(Timer::LossProbe, now, at);
     }
 
     /// RACK needs SACK.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Config, RtoEstimator};
 use crate::seq::SeqNr;
 use crate::time::{MICROSECOND, Nanos, SECOND};
+use crate::timer_wheel::TimerWheel;
 
 /// Linux's estimator: RFC 6298 in integers, with a variation that remembers the largest of a flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -190,9 +191,14 @@ impl Rtt {
             return self.unmeasured_rto;
         }
         let (min, max) = (self.config.rto.min, self.config.rto.max);
-        match &self.estimator {
+        let rto = match &self.estimator {
             Estimator::Linux(linux) => (linux.rto_us() * MICROSECOND).min(max),
             Estimator::Rfc(rfc) => rfc.rto_ns(min as f64, max as f64) as Nanos,
+        };
+        if self.config.timer_wheel.is_some() {
+            TimerWheel::in_ticks(rto)
+        } else {
+            rto
         }
     }
 

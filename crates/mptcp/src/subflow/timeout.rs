@@ -34,7 +34,7 @@ impl Subflow {
         self.backoff += 1;
         self.forced_retransmission = true;
         let at = now + self.rtt.backed_off(self.backoff);
-        self.timers.arm(Timer::Retransmission, at);
+        self.timers.arm(Timer::Retransmission, now, at);
     }
 
     fn handshake_expired(&mut self) {
@@ -55,7 +55,7 @@ impl Subflow {
     fn loss_probe_expired(&mut self, now: Nanos) {
         self.loss_probe_due = true;
         let at = now + self.rtt.rto();
-        self.timers.arm(Timer::Retransmission, at);
+        self.timers.arm(Timer::Retransmission, now, at);
     }
 
     fn reordering_expired(&mut self, now: Nanos, control: &mut Control<'_>) {
@@ -91,7 +91,8 @@ impl Subflow {
         let is_busy = !self.flight.is_empty() || !self.queue.is_empty();
         if is_busy || now < silent_since + keepalive.idle {
             let from = if is_busy { now } else { silent_since };
-            self.timers.arm(Timer::Keepalive, from + keepalive.idle);
+            self.timers
+                .arm(Timer::Keepalive, now, from + keepalive.idle);
             return;
         }
         if self.probes_unanswered >= keepalive.probes {
@@ -99,7 +100,8 @@ impl Subflow {
             return;
         }
         self.probe();
-        self.timers.arm(Timer::Keepalive, now + keepalive.interval);
+        self.timers
+            .arm(Timer::Keepalive, now, now + keepalive.interval);
     }
 
     fn probe(&mut self) {

@@ -1,6 +1,7 @@
 //! The timers of a subflow: an array of deadlines.
 
 use crate::time::{NEVER, Nanos};
+use crate::timer_wheel::TimerWheel;
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,29 +39,50 @@ impl Timer {
 
 /// Deadlines, by [`Timer`]; that of one that is not armed is [`NEVER`].
 #[derive(Clone, Debug)]
-pub(super) struct Timers([Nanos; Timer::ALL.len()]);
-
-impl Default for Timers {
-    fn default() -> Self {
-        Self([NEVER; Timer::ALL.len()])
-    }
+pub(super) struct Timers {
+    expiries: [Nanos; Timer::ALL.len()],
+    /// What the retransmission timer was set to, before it was rounded.
+    retransmission_at: Nanos,
+    wheel: Option<TimerWheel>,
 }
 
 impl Timers {
-    pub fn arm(&mut self, timer: Timer, at: Nanos) {
-        self.0[timer as usize] = at;
+    pub fn new(wheel: Option<TimerWheel>) -> Self {
+        Self {
+            expiries: [NEVER; Timer::ALL.len()],
+            retransmission_at: NEVER,
+            wheel,
+        }
+    }
+
+    /// Sets a timer at `now` to `at`, or to when a clock that is coarser lets it expire. Pacing has a finer one in Linux, too.
+    pub fn arm(&mut self, timer: Timer, now: Nanos, at: Nanos) {
+        let expiry = match self.wheel {
+            Some(wheel) if timer != Timer::Pacing => wheel.expiry(now, at),
+            _ => at,
+        };
+        self.expiries[timer as usize] = expiry;
+        if timer == Timer::Retransmission {
+            self.retransmission_at = at;
+        }
     }
 
     pub fn cancel(&mut self, timer: Timer) {
-        self.0[timer as usize] = NEVER;
+        self.expiries[timer as usize] = NEVER;
     }
 
     pub fn cancel_all(&mut self) {
-        *self = Self::default();
+        *self = Self::new(self.wheel);
     }
 
     pub fn deadline(&self, timer: Timer) -> Option<Nanos> {
-        Some(self.0[timer as usize]).filter(|at| *at != NEVER)
+        Some(self.expiries[timer as usize]).filter(|at| *at != NEVER)
+    }
+
+    /// What the retransmission timer was set to, if it runs; it may expire later.
+    pub fn retransmission_at(&self) -> Option<Nanos> {
+        let is_armed = self.is_armed(Timer::Retransmission);
+        is_armed.then_some(self.retransmission_at)
     }
 
     pub fn is_armed(&self, timer: Timer) -> bool {
@@ -69,7 +91,7 @@ impl Timers {
 
     /// The first deadline.
     pub fn next(&self) -> Option<Nanos> {
-        let first = self.0.iter().copied().min();
+        let first = self.expiries.iter().copied().min();
         first.filter(|at| *at != NEVER)
     }
 

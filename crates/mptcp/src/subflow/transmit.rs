@@ -163,7 +163,7 @@ impl Subflow {
         let now = output.now;
         self.pacing.set_rate(output.control.pacing_rate(now));
         if let Some(at) = self.pacing.blocked_until(now) {
-            self.timers.arm(Timer::Pacing, at);
+            self.timers.arm(Timer::Pacing, now, at);
             return None;
         }
         self.timers.cancel(Timer::Pacing);
@@ -294,7 +294,7 @@ impl Subflow {
     fn arm_persist(&mut self, now: Nanos) {
         if self.flight.is_empty() && !self.timers.is_armed(Timer::Persist) {
             let at = now + self.rtt.backed_off(self.persist_backoff);
-            self.timers.arm(Timer::Persist, at);
+            self.timers.arm(Timer::Persist, now, at);
         }
     }
 
@@ -413,7 +413,7 @@ impl Subflow {
         self.last_sent_at = now;
         if !self.timers.is_armed(Timer::Retransmission) {
             let at = now + self.rtt.backed_off(self.backoff);
-            self.timers.arm(Timer::Retransmission, at);
+            self.timers.arm(Timer::Retransmission, now, at);
         }
         self.recovery.prr.out += u64::from(len + u32::from(fin));
         self.pacing.sent(now, len);
@@ -449,7 +449,7 @@ impl Subflow {
         self.handshake.transmissions += 1;
         self.handshake.sent_at = now;
         let at = now + self.handshake.timeout(&self.config, self.state);
-        self.timers.arm(Timer::Retransmission, at);
+        self.timers.arm(Timer::Retransmission, now, at);
         let mut draft = Draft::without_data(kind, self.iss, flags);
         draft.is_retransmission = self.handshake.transmissions > 1;
         draft

@@ -9,8 +9,8 @@
 //!   earlier (`cubic`, `x-mpcubic`, `wvegas`) or takes more at the first loss (`coupled`) waits less; `bbr` drains what it filled.
 //! - `wvegas` is last at 100 ms: more than one packet in a queue ends its slow start, then a window gains a packet in a round trip. `wvegas-oot`
 //!   rounds what is queued down, and leaves later.
-//! - With losses and room `bbr`, which ignores them, is first, then `cubic` and `x-mpcubic`, which take 0.3 of a window; `coupled` is
-//!   last but for `wvegas`, as it takes half of all windows from one. The other coupled ones are near `reno`: a dozen losses are few.
+//! - With losses, room and 100 ms `bbr`, which ignores them, is first, then `cubic` and `x-mpcubic`, which take 0.3 of a window; `coupled`
+//!   is last but for `wvegas`, as it takes half of all windows from one. The other coupled ones are near `reno`: a dozen losses are few.
 //! - `lia-oot`, `olia-oot`, `balia-oot` at 100 ms without losses, 6.8 for 6.5: segments that options shorten count as whole packets.
 
 use std::fmt::Write;
@@ -79,14 +79,14 @@ fn goodput(seed: u64, point: Point) -> f64 {
 fn grid() -> String {
     let mut table = String::from(
         "Mbit/s of 1.2 MB over two paths: 8 Mbit/s with the round-trip time R, 4 Mbit/s with 2 R; with losses the median of seven draws.\n\
-         control      buffer   loss   R: 20 ms  100 ms\n",
+         control        buffer   loss   R: 20 ms  100 ms\n",
     );
     for (control, _) in cc::CONGESTION_CONTROLS {
         for buffer_kb in BUFFERS_KB {
             for loss_percent in LOSSES_PERCENT {
                 write!(
                     table,
-                    "{control:11} {buffer_kb:4} kB  {loss_percent:3.1} % "
+                    "{control:13} {buffer_kb:4} kB  {loss_percent:3.1} % "
                 )
                 .expect("it grows");
                 for round_trip_ms in ROUND_TRIPS_MS {

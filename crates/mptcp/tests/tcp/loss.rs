@@ -2,7 +2,8 @@
 
 use mptcp::cc::Congestion;
 use mptcp::subflow::{Config, InitialWindow};
-use mptcp::time::{MILLISECOND, SECOND};
+use mptcp::time::{MILLISECOND, Nanos, SECOND};
+use mptcp::timer_wheel::TimerWheel;
 
 use crate::pair::Pair;
 use crate::pair::tcp::{Tcp, established};
@@ -180,6 +181,32 @@ fn timeouts_back_off_and_the_window_starts_at_one_segment() {
     assert_eq!(pair.ends[0].subflow().backoff(), 5);
     assert_eq!(pair.ends[0].window.cwnd_bytes, f64::from(SEGMENT));
     assert_eq!(pair.ends[0].cc.congestions.len(), 1);
+}
+
+/// When a segment that is always lost is sent: for the first time, as a probe, and after timeouts that double.
+fn sendings_on_a_dead_path(timer_wheel: Option<TimerWheel>) -> Vec<Nanos> {
+    let config = Config {
+        timer_wheel,
+        ..Config::default()
+    };
+    let mut pair = established(config, wires());
+    pair.wires[0].set_fates(|_, _| Fate::Lost);
+    pair.ends[0].write(SEGMENT);
+    pair.run_for(9 * SECOND);
+    pair.wires[0].data().map(|sent| sent.at).collect()
+}
+
+#[test]
+fn timeouts_expire_with_the_ticks_of_the_wheel_which_are_coarser_the_longer_they_are() {
+    let exact = sendings_on_a_dead_path(None);
+    let coarse = sendings_on_a_dead_path(Some(TimerWheel::default()));
+    assert_eq!((exact.len(), coarse.len()), (7, 7));
+    // 220 ms twice, 440 ms, 880 ms, 1.76 s, 3.52 s.
+    for (sending, tick_ms) in (1..).zip([4, 4, 32, 32, 32, 256]) {
+        let gap = |sent: &[Nanos]| sent[sending] - sent[sending - 1];
+        assert_eq!(coarse[sending] % (tick_ms * MILLISECOND), 0, "{coarse:?}");
+        assert!(gap(&coarse) > gap(&exact), "{coarse:?} and {exact:?}");
+    }
 }
 
 #[test]

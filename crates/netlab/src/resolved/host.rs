@@ -135,6 +135,20 @@ pub struct Behaviour {
     pub recreation_longest_ns: Nanos,
     /// The order in which equal subflows are taken.
     pub subflow_order: SubflowOrder,
+    /// When timers expire; in experiments from before this was a parameter exactly.
+    #[serde(default)]
+    pub timers: Timers,
+}
+
+/// When timers expire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timers {
+    /// When they are due.
+    #[default]
+    Exact,
+    /// With the ticks of Linux's timer wheel.
+    Wheel,
 }
 
 /// Presets of [`Behaviour`].

@@ -6,6 +6,7 @@ use mptcp::failure::{self, FailedAfter, Reinjection};
 use mptcp::pm;
 use mptcp::sched::SubflowOrder;
 use mptcp::subflow::{self, InitialWindow, SynRetries};
+use mptcp::timer_wheel::TimerWheel;
 use mptcp::{cc, sched};
 
 use crate::flows::{PathPairs, host_at};
@@ -26,6 +27,8 @@ const FIRST_RECEIVE_BUFFER_BYTES: u64 = 128 << 10;
 /// What timestamps and, with Multipath TCP, a mapping with a DATA_ACK take of each segment.
 const TIMESTAMPS_BYTES: u32 = 12;
 const DSS_BYTES: u32 = 20;
+/// How long hosts have been up at most when an experiment begins: for many of the coarsest steps of their timers.
+const LONGEST_UP_NS: u64 = 3_600 * mptcp::time::SECOND;
 /// The largest shift count (RFC 7323, section 2.3).
 const MAX_WINDOW_SCALE: u8 = 14;
 
@@ -41,12 +44,12 @@ pub fn profile(
     let host = &lookup.experiment.hosts[host.expect("validated: the host of a flow exists")];
     let maker = AlgorithmMaker::new(lookup, flow, host, side, seed, registry);
     Profile {
-        config: config(lookup, flow, host).into(),
+        config: config(lookup, flow, host, seed).into(),
         algorithms: Box::new(move |seen| maker.make(seen)),
     }
 }
 
-fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host) -> Config {
+fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host, seed: u64) -> Config {
     let behaviour = behaviour(host.behaviour());
     let is_multipath = flow.transport == Transport::Mptcp && host.mptcp;
     let mss_bytes = mss_bytes(lookup, flow);
@@ -59,6 +62,7 @@ fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host) -> Config {
             initial_window: InitialWindow::Segments(host.initial_window_segments),
             send_buffer_bytes: u32::try_from(host.sndbuf_bytes).unwrap_or(u32::MAX),
             window_scale: Some(window_scale(host.rcvbuf_bytes)),
+            timer_wheel: timer_wheel(host, seed),
             syn_retries: SynRetries {
                 linear: host.syn_linear_timeouts,
                 ..SynRetries::default()
@@ -85,6 +89,17 @@ fn config(lookup: &Lookup<'_>, flow: &Flow, host: &Host) -> Config {
         },
         behaviour,
         ..Config::default()
+    }
+}
+
+/// The clock of a host's timers. Each host has been up for a while, so that no two round alike.
+fn timer_wheel(host: &Host, seed: u64) -> Option<TimerWheel> {
+    let up_ns = || Generator::new(seed, &format!("timers/{}", host.id)).bits() % LONGEST_UP_NS;
+    match host.behaviour().timers {
+        resolved::Timers::Exact => None,
+        resolved::Timers::Wheel => Some(TimerWheel {
+            running_for: up_ns(),
+        }),
     }
 }
 

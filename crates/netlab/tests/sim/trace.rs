@@ -60,6 +60,22 @@ fn every_algorithm_has_one_trace_on_every_machine_in_every_build_and_with_both_q
 }
 
 #[test]
+fn timeouts_expire_with_the_timer_wheel_of_a_host_and_its_wheel_comes_from_the_seed() {
+    let with_timers = |timers: &str, seed| {
+        let mut experiment = streams_with("cc", "reno");
+        for host in experiment["hosts"].as_array_mut().expect("hosts") {
+            host["behaviour"][0]["timers"] = json!(timers);
+        }
+        // The same starts and delays with each seed.
+        experiment["vary"] = json!({"start_ns": 0, "rtt_ppm": 0});
+        hash(&experiment, seed, QueueKind::Calendar)
+    };
+    assert_ne!(with_timers("exact", 1), with_timers("wheel", 1));
+    assert_ne!(with_timers("wheel", 1), with_timers("wheel", 2));
+    assert_eq!(with_timers("wheel", 2), with_timers("wheel", 2));
+}
+
+#[test]
 fn both_event_queues_give_the_same_trace() {
     for seed in 0..5 {
         assert_eq!(
