@@ -108,7 +108,7 @@ def test_the_page_has_a_row_for_each_measure_and_names_what_misses() -> None:
     twice = {seed: {name: 2 * value for name, value in of.items()} for seed, of in of_kernel.items()}
     rows = judged({"fidelity/ipv6": twice}, recorded.cases, BOUNDS, together=False)
     text = page(cases, rows, BOUNDS, recorded)
-    assert recorded.kernel in text
+    assert recorded.release in text
     assert "| bulk goodput_bps |" in text
     assert "**misses**" in text
     assert "$" not in text

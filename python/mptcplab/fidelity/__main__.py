@@ -54,13 +54,13 @@ def _carried_out(asked: Namespace) -> int:
     recorded.check(cases)
     ours = simulated(wanted)
     rows = judged(ours, recorded.cases, bounds, together=False)
-    _tell(f"{recorded.kernel}, recorded {recorded.day}", cases, rows)
+    _tell(f"{recorded.release}, recorded {recorded.day}", cases, rows)
     failed = bool(misses(rows))
     if asked.page is not None and asked.only is None:
         asked.page.write_text(page(cases, rows, bounds, recorded), encoding="utf-8")
     if live is not None and not asked.record:
         of_live = judged(ours, live.cases, bounds, together=True)
-        _tell(f"{live.kernel}, now", cases, of_live)
+        _tell(f"{live.release}, now", cases, of_live)
         failed |= bool(misses(of_live))
     return int(failed)
 

@@ -31,7 +31,7 @@ def page(cases: Sequence[Case], rows: Sequence[Row], bounds: Bounds, recorded: R
     seeds = {seed for case in cases for seed in recorded.cases[case.name]}
     template = Template((files("mptcplab.fidelity") / TEMPLATE).read_text(encoding="utf-8"))
     return template.substitute(
-        kernel=recorded.kernel,
+        kernel=recorded.release,
         day=recorded.day,
         seeds=len(seeds),
         cases=len(cases),

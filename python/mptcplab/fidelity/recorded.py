@@ -25,6 +25,11 @@ class Recorded:
     cases: Mapping[str, Mapping[int, Measures]]
     descriptions: Mapping[str, str]
 
+    @property
+    def release(self) -> str:
+        """The kernel without its build."""
+        return self.kernel.partition(" #")[0]
+
     @classmethod
     def read(cls, path: Path) -> Recorded:
         """Raises UsageError for a file that holds something else."""
