@@ -148,6 +148,7 @@ def test_aggregates_are_over_done_runs_of_one_backend(tmp_path: Path) -> None:
     assert goodput["n"] == 7
     assert goodput["median"] == values[3]
     assert goodput["ci95"] == [values[0], values[6]]
+    assert (goodput["range"], goodput["apart"]) == ([min(values), max(values)], [])
     mixed = aggregates([records[0], records[1] | {"backend": "kernel"}])
     assert {a["backend"] for a in mixed} == {"sim", "kernel"}
     assert all(a["n"] == 1 for a in mixed)

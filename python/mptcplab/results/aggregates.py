@@ -11,6 +11,9 @@ from mptcplab.errors import UsageError
 from mptcplab.results.bundle import Bundle
 from mptcplab.results.entities import Json
 
+#: A run that stands apart is off the median by more than this part of it.
+LEAST_APART = 0.05
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -42,19 +45,22 @@ class Crossing:
 
 
 def aggregates(records: Sequence[Json]) -> list[Json]:
-    """Median and interval of every metric of every flow over the done runs of each experiment.
+    """Median, interval and range of every metric of every flow over the done runs of each experiment.
+
+    ``apart`` has the seeds of runs that stand apart from the others, as ``metrics.standing_apart`` tells them.
 
     ``records`` are those of bundles. Entries name the back-end only if there are several, for they are never mixed.
     """
     several = len({record["backend"] for record in records}) > 1
-    values: dict[tuple[str, str, str, str], list[float]] = {}
+    values: dict[tuple[str, str, str, str], list[tuple[int, float]]] = {}
     for record in records:
         if record["status"] != "done":
             continue
         for flow, name, value in _flow_values(record):
-            values.setdefault((record["experiment"], record["backend"], flow, name), []).append(value)
+            of_runs = values.setdefault((record["experiment"], record["backend"], flow, name), [])
+            of_runs.append((record["seed"], value))
     return [
-        _aggregate(experiment, flow, name, Spread.of(found), {"backend": backend} if several else {})
+        _aggregate(experiment, flow, name, found, {"backend": backend} if several else {})
         for (experiment, backend, flow, name), found in values.items()
     ]
 
@@ -95,9 +101,19 @@ def crossover(
     return None if at is None else Crossing(at[0], *at[1])
 
 
-def _aggregate(experiment: str, flow: str, name: str, found: Spread | None, extra: Json) -> Json:
+def _aggregate(experiment: str, flow: str, name: str, of_runs: Sequence[tuple[int, float]], extra: Json) -> Json:
+    values = [value for _, value in of_runs]
+    found = Spread.of(values)
     assert found is not None
-    numbers = {"n": found.n, "median": found.median, "ci95": [found.low, found.high]}
+    # What is a twentieth off is no collapse, however close together the others are.
+    apart = metrics.standing_apart(values, LEAST_APART * abs(found.median))
+    numbers = {
+        "n": found.n,
+        "median": found.median,
+        "ci95": [found.low, found.high],
+        "range": [min(values), max(values)],
+        "apart": [of_runs[place][0] for place in apart],
+    }
     return {"experiment": experiment, **extra, "flow": flow, "metric": name, **numbers}
 
 
