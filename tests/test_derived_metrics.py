@@ -245,6 +245,18 @@ def test_the_target_follows_what_the_network_can_carry() -> None:
     assert isinstance(Evaluation(run).value("events.wifi", "full_rate_s"), Absent)
 
 
+def test_what_comes_back_soon_does_not_raise_the_target_of_the_failure() -> None:
+    cut = event("cut", 10, {"kind": "interface_down", "interface": "client.wlan0"})
+    back = event("back", 13, {"kind": "interface_up", "interface": "client.wlan0"})
+    experiment = resolved(events=[cut, back])
+    t = np.round(np.arange(0, END_S + 0.05, 0.1), 6)
+    rate = np.where(t[:-1] < 10 - 1e-6, 7.2e6, np.where((t[:-1] >= 13 - 1e-6) & (t[:-1] < 20), 5e6, 3.7e6))
+    delivered = [("flows.bulk", "bytes_in_order", t, total(rate))]
+    run = RunData(experiment, result(experiment), Samples(samples_table(delivered)), Units(units_table()))
+    assert number(Evaluation(run), "events.cut", "recovery_s") == 0
+    assert isinstance(Evaluation(run).value("events.back", "recovery_s"), Absent)
+
+
 def test_flows_that_an_event_does_not_concern_do_not_spoil_its_recovery() -> None:
     slower = direction(2_000_000)
     change = event("slower", 10, {"kind": "set_link", "link": "wifi", "forward": slower, "backward": slower})

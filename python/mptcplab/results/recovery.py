@@ -131,7 +131,7 @@ def recovery_s(run: RunData, flow: str, failure: Happening, since: Happening, of
     )
     targets = np.full(len(starts), before)
     if of == "remaining_capacity":
-        targets = targets_bps(run, flow, before, starts, starts + width)
+        targets = targets_bps(run, flow, before, starts, starts + width, since.actual_s)
     # Nobody has recovered while nothing can be carried.
     reached = np.divide(rates, targets, out=np.zeros(len(rates)), where=targets > 0)
     late = _late_dip(run, since, starts, reached)
@@ -149,10 +149,19 @@ def _unrecovered(run: RunData, flow: str, before: float, since: Happening, of: T
     return f"{UNRECOVERED} {FRACTION:g} of {what} for {HOLD_BINS * width_s:g} s before its end"
 
 
-def targets_bps(run: RunData, flow: str, before: float, starts_s: Floats, ends_s: Floats) -> Floats:
-    """What a flow can be asked to carry between times: what the network carries then, at most ``before``."""
+def targets_bps(
+    run: RunData, flow: str, before: float, starts_s: Floats, ends_s: Floats, gains_until_s: float = np.inf
+) -> Floats:
+    """What a flow can be asked to carry between times: what the network carries then, at most ``before``.
+
+    What it gains after ``gains_until_s`` is not asked for: that is another event, with a recovery of its own.
+    """
     changes = [0.0, *(happening.actual_s for happening in run.happenings)]
     known = [capacity_bps(run, flow, at) for at in changes]
+    least = np.inf
+    for place, (at, capacity) in enumerate(zip(changes, known, strict=True)):
+        if at >= gains_until_s and capacity:
+            known[place] = least = min(least, capacity)
     bits = np.zeros(len(starts_s))
     for since, until, capacity in zip(changes, [*changes[1:], np.inf], known, strict=True):
         seconds = np.clip(np.minimum(ends_s, until) - np.maximum(starts_s, since), 0, None)

@@ -244,7 +244,7 @@ _EVENT = [
     _m("event", "asked_s", "s", "derived", "time at which the description wants the event"),
     _m("event", "actual_s", "s", "derived", "time at which the back-end made it happen"),
     _m("event", "recovery_s", "s", "derived",
-       f"recovery: time from the event, a failure or a repair, {_RECOVERY}; target: {_CARRIED}, and none while that is nothing; the worst flow concerned; of a "
+       f"recovery: time from the event, a failure or a repair, {_RECOVERY}; target: {_CARRIED}, without what later events give back, and none while that is nothing; the worst flow concerned; of a "
        "sequence the worst of its events",
        papers="recovery_time_s; recovery_time_s per interface; recovery_ms"),
     _m("event", "full_rate_s", "s", "derived",
