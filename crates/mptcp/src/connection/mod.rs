@@ -205,8 +205,11 @@ impl Connection {
             path_manager: algorithms.path_manager,
             send: SendBuffer::new(config.send_buffer),
             send_edge: 0,
-            receive: ReceiveBuffer::new(config.receive_buffer),
-            receive_threshold: Threshold::new(config.receive_buffer),
+            receive: ReceiveBuffer::new(
+                config.receive_buffer,
+                config.behaviour.counts_out_of_order,
+            ),
+            receive_threshold: Threshold::new(config.receive_buffer, 0),
             reinjections: Reinjections::default(),
             announcements: Announcements::default(),
             join_requests: VecDeque::new(),
@@ -326,7 +329,7 @@ impl Connection {
         let mut window = subflow.initial_window();
         window.is_usable = false;
         subflow.reserve_options(self.session.reserved_bytes(), &mut window);
-        let threshold = Threshold::new(self.config.receive_buffer);
+        let threshold = Threshold::new(self.config.receive_buffer, self.config.subflow.mss_bytes);
         let path = Path::new(self.next_path_id, four, ids, subflow, threshold, join);
         self.next_path_id += 1;
         self.paths.push(path, window);
@@ -352,6 +355,9 @@ impl Connection {
 
     /// The next bytes from the peer, in order.
     pub fn recv(&mut self) -> Option<Payload> {
+        if self.tells_doubled_window() {
+            return self.receive.read();
+        }
         let before = self.receive.window_bytes();
         let payload = self.receive.read()?;
         self.tell_window_opened(before);

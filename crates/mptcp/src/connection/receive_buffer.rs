@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Buffer;
-use super::receive_tuning::Tuning;
+use super::receive_tuning::{Most, Tuning};
 use crate::payload::{Payload, most_pieces};
 use crate::queue;
+use crate::subflow::segment_memory_bytes;
 use crate::time::Nanos;
 
 /// Pieces that nobody has read yet become one as long as it is no longer.
@@ -19,13 +20,49 @@ pub(super) struct ReceiveBuffer {
     /// By the offset of their first byte; they neither touch `next` nor overlap.
     out_of_order: BTreeMap<u64, Payload>,
     out_of_order_bytes: u64,
+    memory: Memory,
     /// The first byte that is missing.
     next: u64,
     size: Buffer,
     capacity_bytes: u64,
     tuning: Tuning,
+    most: Most,
     /// The first byte that the peer was never allowed to send; it never moves back (RFC 9293, section 3.8.6).
     edge: u64,
+    /// What the peer was told last that it may send, on whatever subflow (`old_wspace` of Linux).
+    told_bytes: u64,
+    /// The application has read since that was last asked.
+    was_read: bool,
+}
+
+/// What of the buffer is taken by what waits out of order, if that counts.
+#[derive(Clone, Copy, Debug)]
+struct Memory {
+    counts_out_of_order: bool,
+    /// That of all pieces that wait out of order ([`segment_memory_bytes`]).
+    out_of_order_bytes: u64,
+    /// The longest piece so far: the buffer is as large as such ones fill it with payload.
+    full_sized_bytes: u32,
+}
+
+impl Memory {
+    fn take(&mut self, payload_bytes: u32) {
+        self.full_sized_bytes = self.full_sized_bytes.max(payload_bytes);
+        self.out_of_order_bytes += u64::from(segment_memory_bytes(payload_bytes));
+    }
+
+    fn release(&mut self, payload_bytes: u32) {
+        self.out_of_order_bytes -= u64::from(segment_memory_bytes(payload_bytes));
+    }
+
+    /// Bytes of payload that would have the same place in full-sized pieces.
+    fn taken_bytes(&self) -> u64 {
+        if !self.counts_out_of_order || self.out_of_order_bytes == 0 {
+            return 0;
+        }
+        let full_sized = segment_memory_bytes(self.full_sized_bytes);
+        self.out_of_order_bytes * u64::from(self.full_sized_bytes) / u64::from(full_sized)
+    }
 }
 
 /// What became of bytes that arrived.
@@ -40,17 +77,26 @@ pub(super) struct Inserted {
 }
 
 impl ReceiveBuffer {
-    pub(super) fn new(size: Buffer) -> Self {
+    /// Whether what waits out of order takes from the window: [`Behaviour::counts_out_of_order`](crate::failure::Behaviour).
+    pub(super) fn new(size: Buffer, counts_out_of_order: bool) -> Self {
         Self {
             ready: VecDeque::new(),
             ready_bytes: 0,
             out_of_order: BTreeMap::new(),
             out_of_order_bytes: 0,
+            memory: Memory {
+                counts_out_of_order,
+                out_of_order_bytes: 0,
+                full_sized_bytes: 0,
+            },
             next: 0,
             size,
             capacity_bytes: size.initial_bytes(),
             tuning: Tuning::default(),
+            most: Most::default(),
             edge: 0,
+            told_bytes: 0,
+            was_read: false,
         }
     }
 
@@ -75,19 +121,36 @@ impl ReceiveBuffer {
 
     /// The same where no more than `most_bytes` is to be offered.
     pub(super) fn window_bytes_within(&self, most_bytes: u64) -> u64 {
-        let free = self.capacity_bytes.saturating_sub(self.ready_bytes);
-        free.min(most_bytes).max(self.edge - self.next)
+        self.free_bytes().min(most_bytes).max(self.edge - self.next)
+    }
+
+    /// What has its place in the buffer, whatever the peer was told.
+    pub(super) fn free_bytes(&self) -> u64 {
+        let taken = self.ready_bytes + self.memory.taken_bytes();
+        self.capacity_bytes.saturating_sub(taken)
     }
 
     /// Notes that the peer was told it may send so many bytes beyond [`ReceiveBuffer::next`].
     pub(super) fn offer(&mut self, bytes: u64) {
         self.edge = self.edge.max(self.next + bytes);
+        self.told_bytes = bytes;
+    }
+
+    /// Whether the application has read since this was asked last, and there is twice the room that the peer was told of
+    /// (`mptcp_cleanup_rbuf`).
+    pub(super) fn has_doubled(&mut self) -> bool {
+        if !std::mem::take(&mut self.was_read) {
+            return false;
+        }
+        let free = self.free_bytes();
+        free > 0 && free / 2 >= self.told_bytes
     }
 
     /// The next bytes in order.
     pub(super) fn read(&mut self) -> Option<Payload> {
         let payload = self.ready.pop_front()?;
         self.ready_bytes -= u64::from(payload.len());
+        self.was_read = true;
         self.tuning.read(payload.len());
         Some(payload)
     }
@@ -108,11 +171,14 @@ impl ReceiveBuffer {
         may_grow && self.tuning.is_round_over(now, round_trips)
     }
 
-    /// Grows with what the application has read in a round trip, if that was more than ever before.
-    pub(super) fn tune(&mut self, now: Nanos, mss_bytes: u32) {
-        if let Some(wanted) = self.tuning.wanted_bytes(now, mss_bytes) {
-            self.capacity_bytes = self.size.grown(self.capacity_bytes, wanted);
-        }
+    /// Grows with what the application has read in a round trip, if that was more than ever before; says how much was read if it
+    /// grew.
+    pub(super) fn tune(&mut self, now: Nanos, mss_bytes: u32) -> Option<u64> {
+        let read = self.tuning.end_round(now);
+        let wanted = self.most.wanted_bytes(read, mss_bytes)?;
+        let before = self.capacity_bytes;
+        self.capacity_bytes = self.size.grown(before, wanted);
+        (self.capacity_bytes > before).then_some(read)
     }
 
     /// Takes what has not arrived before. What arrived first stays, whatever comes later for the same place.
@@ -181,6 +247,7 @@ impl ReceiveBuffer {
             self.make_ready(payload);
         } else {
             self.out_of_order_bytes += u64::from(payload.len());
+            self.memory.take(payload.len());
             self.out_of_order.insert(offset, payload);
         }
     }
@@ -201,6 +268,7 @@ impl ReceiveBuffer {
         {
             let payload = first.remove();
             self.out_of_order_bytes -= u64::from(payload.len());
+            self.memory.release(payload.len());
             self.make_ready(payload);
         }
     }
@@ -219,7 +287,7 @@ mod tests {
         fn every_byte_comes_once_and_in_order(
             pieces in proptest::collection::vec((0..LEN, 1..60u32), 0..200)
         ) {
-            let mut buffer = ReceiveBuffer::new(Buffer::Fixed(1000));
+            let mut buffer = ReceiveBuffer::new(Buffer::Fixed(1000), false);
             buffer.offer(1000);
             let whole = Payload::stream(7, 0, LEN);
             let mut read = Payload::EMPTY;
@@ -243,7 +311,7 @@ mod tests {
 
     #[test]
     fn the_window_never_shrinks_and_bounds_what_is_kept() {
-        let mut buffer = ReceiveBuffer::new(Buffer::Fixed(4000));
+        let mut buffer = ReceiveBuffer::new(Buffer::Fixed(4000), false);
         assert_eq!(buffer.window_bytes(), 4000);
         buffer.offer(4000);
         let inserted = buffer.insert(2000, Payload::stream(1, 2000, 4000));
@@ -255,8 +323,26 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_out_of_order_takes_from_the_window_by_its_memory() {
+        let windows = [false, true].map(|counts| {
+            let mut buffer = ReceiveBuffer::new(Buffer::Fixed(20_000), counts);
+            buffer.offer(10_000);
+            // A full-sized piece takes as much as its payload, a short one the memory of 2304 bytes, too.
+            buffer.insert(1000, Payload::stream(1, 1000, 1424));
+            buffer.insert(9000, Payload::stream(1, 9000, 1000));
+            let behind_holes = buffer.free_bytes();
+            buffer.insert(0, Payload::stream(1, 0, 1000));
+            assert!(buffer.window_bytes() >= buffer.free_bytes());
+            while buffer.read().is_some() {}
+            (behind_holes, buffer.free_bytes())
+        });
+        assert_eq!(windows[0], (20_000, 20_000));
+        assert_eq!(windows[1], (20_000 - 2 * 1424, 20_000 - 1424));
+    }
+
+    #[test]
     fn what_came_first_stays() {
-        let mut buffer = ReceiveBuffer::new(Buffer::Fixed(100));
+        let mut buffer = ReceiveBuffer::new(Buffer::Fixed(100), false);
         buffer.offer(100);
         buffer.insert(10, Payload::stream(1, 10, 10));
         buffer.insert(0, Payload::stream(2, 0, 30));

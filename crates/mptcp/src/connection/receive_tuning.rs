@@ -3,7 +3,7 @@
 //! What the application reads in a round trip is what the sender's window carries, if the buffer does not hold it up. Twice as
 //! much leaves room for a window that doubles in slow start.
 
-use super::{Buffer, Connection};
+use super::{Buffer, Connection, Mode};
 use crate::time::Nanos;
 
 /// What a first round trip is thought to bring, in segments: the initial window of the peer.
@@ -23,8 +23,6 @@ const LEAST_BYTES: u32 = 128;
 pub(super) struct Tuning {
     round_started_at: Nanos,
     read_bytes: u64,
-    /// The most that was read in one round trip.
-    most_bytes: u64,
 }
 
 impl Tuning {
@@ -44,19 +42,31 @@ impl Tuning {
         round_trips.peek().is_some() && round_trips.all(|round_trip| age >= round_trip)
     }
 
-    /// At the end of a round trip in which more was read than in any before, the size that is right for it. The faster that
-    /// grows, the more room it gets.
-    pub(super) fn wanted_bytes(&mut self, now: Nanos, mss_bytes: u32) -> Option<u64> {
+    /// At the end of a round trip, how much was read in it.
+    pub(super) fn end_round(&mut self, now: Nanos) -> u64 {
         self.round_started_at = now;
+        std::mem::take(&mut self.read_bytes)
+    }
+}
+
+/// The most that came in one round trip, at the connection or, if it has a buffer of its own, as its subflow was told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Most {
+    bytes: u64,
+}
+
+impl Most {
+    /// After a round trip in which more was read than in any before, the size that is right for it. The faster that grows, the
+    /// more room it gets.
+    pub(super) fn wanted_bytes(&mut self, read_bytes: u64, mss_bytes: u32) -> Option<u64> {
         let mss = u64::from(mss_bytes);
-        let before = self.most_bytes.max(FIRST_ROUND_SEGMENTS * mss);
-        let read = std::mem::take(&mut self.read_bytes);
-        if read <= before {
+        let before = self.bytes.max(FIRST_ROUND_SEGMENTS * mss);
+        if read_bytes <= before {
             return None;
         }
-        self.most_bytes = read;
-        let window = 2 * read + MARGIN_SEGMENTS * mss;
-        let growth = u128::from(window) * u128::from(read - before) / u128::from(before);
+        self.bytes = read_bytes;
+        let window = 2 * read_bytes + MARGIN_SEGMENTS * mss;
+        let growth = u128::from(window) * u128::from(read_bytes - before) / u128::from(before);
         Some(window.saturating_add(u64::try_from(2 * growth).unwrap_or(u64::MAX)))
     }
 }
@@ -67,39 +77,85 @@ impl Tuning {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threshold {
     bytes: u64,
+    /// How far it may go: the buffer of the subflow itself. That grows with the connection's (`mptcp_rcv_space_adjust`), and
+    /// what comes after the connection's has its full size keeps the first one for good.
+    capacity_bytes: u64,
+    /// What comes has its place in the buffer already.
+    reserved_bytes: u64,
+    most: Most,
 }
 
 impl Threshold {
-    /// Before anything has come.
-    pub(super) fn new(buffer: Buffer) -> Self {
-        let bytes = buffer.initial_bytes();
+    /// Before anything has come. Of a buffer that grows so much is kept for what comes (`tcp_init_buffer_space`).
+    pub(super) fn new(buffer: Buffer, reserved_bytes: u16) -> Self {
+        let capacity_bytes = buffer.initial_bytes();
+        let (bytes, reserved_bytes) = match buffer {
+            Buffer::Fixed(_) => (capacity_bytes, 0),
+            Buffer::Auto { .. } => {
+                let reserved_bytes = u64::from(reserved_bytes).min(capacity_bytes / 2);
+                let most = capacity_bytes - reserved_bytes;
+                (most.min(MOST_OF_SYN), reserved_bytes)
+            }
+        };
         Self {
-            bytes: match buffer {
-                Buffer::Fixed(_) => bytes,
-                Buffer::Auto { .. } => bytes.min(MOST_OF_SYN),
-            },
+            bytes,
+            capacity_bytes,
+            reserved_bytes,
+            most: Most::default(),
         }
     }
 
-    /// A segment with so much payload came, and the buffer is that large now. Says whether that raised it.
-    fn raise(&mut self, payload_bytes: u32, mss_bytes: u16, capacity_bytes: u64) -> bool {
+    /// A segment with so much payload came. Says whether that raised it.
+    fn raise(&mut self, payload_bytes: u32, mss_bytes: u16) -> bool {
         let before = self.bytes;
         if payload_bytes >= LEAST_BYTES {
             let raised = before + 2 * u64::from(payload_bytes.max(mss_bytes.into()));
-            self.bytes = raised.min(capacity_bytes).max(before);
+            let most = self.capacity_bytes - self.reserved_bytes;
+            self.bytes = raised.min(most).max(before);
         }
         self.bytes > before
+    }
+
+    /// The connection's buffer has grown, because so much was read in a round trip.
+    fn follow(&mut self, buffer: Buffer, read_bytes: u64, mss_bytes: u32) {
+        if let Some(wanted) = self.most.wanted_bytes(read_bytes, mss_bytes) {
+            self.capacity_bytes = buffer.grown(self.capacity_bytes, wanted);
+        }
     }
 }
 
 impl Connection {
     /// What a path offers, in bytes beyond what of the stream has arrived.
     pub(super) fn window_offered_on(&self, which: usize) -> u64 {
-        let threshold = match self.config.behaviour.shares_receive_threshold {
+        let threshold = self.threshold_of(which);
+        self.receive.window_bytes_within(threshold.bytes)
+    }
+
+    /// Whether paths leave it to the connection to tell of room.
+    pub(super) fn tells_doubled_window(&self) -> bool {
+        self.config.behaviour.tells_doubled_window && self.session.mode == Mode::Multipath
+    }
+
+    /// After the application has read: who was told of half a window or less hears of the whole, on the paths that told less, too.
+    pub(super) fn tell_doubled_window(&mut self) {
+        if !self.tells_doubled_window() || !self.receive.has_doubled() {
+            return;
+        }
+        let free = self.receive.free_bytes();
+        for which in 0..self.paths.len() {
+            let path = &self.paths[which];
+            let room = free.min(self.threshold_of(which).bytes);
+            if path.can_send() && path.subflow.is_window_update_due(room) {
+                self.paths[which].subflow.acknowledge_now();
+            }
+        }
+    }
+
+    fn threshold_of(&self, which: usize) -> Threshold {
+        match self.config.behaviour.shares_receive_threshold {
             true => self.receive_threshold,
             false => self.paths[which].receive_threshold,
-        };
-        self.receive.window_bytes_within(threshold.bytes)
+        }
     }
 
     /// A segment with so much payload came on a path. Each one that raises what is offered is acknowledged at once, as in Linux:
@@ -110,7 +166,7 @@ impl Connection {
             false => &mut self.paths[which].receive_threshold,
         };
         let mss = self.config.subflow.mss_bytes;
-        if threshold.raise(payload_bytes, mss, self.receive.capacity_bytes()) {
+        if threshold.raise(payload_bytes, mss) {
             self.paths[which].subflow.receive_window_grew();
         }
     }
@@ -124,15 +180,24 @@ impl Connection {
             return;
         }
         let sizes = self.paths.windows().iter().map(|window| window.mss_bytes);
-        if let Some(mss) = sizes.max() {
-            self.receive.tune(now, mss);
+        let Some(mss) = sizes.max() else {
+            return;
+        };
+        if let Some(read_bytes) = self.receive.tune(now, mss) {
+            let buffer = self.config.receive_buffer;
+            self.receive_threshold.follow(buffer, read_bytes, mss);
+            for (path, _) in self.paths.iter_mut() {
+                path.receive_threshold.follow(buffer, read_bytes, mss);
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::receive_buffer::ReceiveBuffer;
     use super::*;
+    use crate::payload::Payload;
     use crate::time::MILLISECOND;
 
     const ROUND_TRIP: Nanos = 20 * MILLISECOND;
@@ -140,22 +205,26 @@ mod tests {
     /// What is right after each of these rounds, with segments of 1000 bytes.
     fn after(rounds: &[u32]) -> Vec<Option<u64>> {
         let mut tuning = Tuning::default();
+        let mut most = Most::default();
         let rounds = rounds.iter().zip(1u64..);
         let wanted = rounds.map(|(bytes, round)| {
             tuning.read(*bytes);
-            tuning.wanted_bytes(round * ROUND_TRIP, 1000)
+            most.wanted_bytes(tuning.end_round(round * ROUND_TRIP), 1000)
         });
         wanted.collect()
     }
 
     #[test]
     fn each_segment_raises_what_is_offered_as_far_as_the_buffer_goes() {
-        let mut threshold = Threshold::new(Buffer::Auto {
+        let growing = Buffer::Auto {
             initial_bytes: 10_000,
             max_bytes: 50_000,
-        });
+        };
+        assert_eq!(Threshold::new(growing, 1460).bytes, 8_540);
+        let mut threshold = Threshold::new(growing, 0);
+        threshold.capacity_bytes = 15_000;
         let raised = [100, 128, 1400, 1400].map(|payload_bytes| {
-            let is_raised = threshold.raise(payload_bytes, 1460, 15_000);
+            let is_raised = threshold.raise(payload_bytes, 1460);
             (is_raised, threshold.bytes)
         });
         let expected = [
@@ -165,14 +234,37 @@ mod tests {
             (false, 15_000),
         ];
         assert_eq!(raised, expected);
-        let mut whole = Threshold::new(Buffer::Fixed(15_000));
-        assert!(!whole.raise(1400, 1460, 15_000));
+        let mut whole = Threshold::new(Buffer::Fixed(15_000), 1460);
+        assert!(!whole.raise(1400, 1460));
         assert_eq!(whole.bytes, 15_000);
-        let large = Threshold::new(Buffer::Auto {
+        let large = Buffer::Auto {
             initial_bytes: 80_000,
             max_bytes: 500_000,
-        });
-        assert_eq!(large.bytes, 65_535);
+        };
+        assert_eq!(Threshold::new(large, 1460).bytes, 65_535);
+    }
+
+    #[test]
+    fn a_subflow_that_comes_when_the_buffer_has_its_full_size_keeps_the_first() {
+        let buffer = Buffer::Auto {
+            initial_bytes: 64 << 10,
+            max_bytes: 160 << 10,
+        };
+        let mut connection = ReceiveBuffer::new(buffer, true);
+        let mut early = Threshold::new(buffer, 1460);
+        let mut round = |threshold: &mut Threshold, index: u32| {
+            connection.offer(1 << 20);
+            let payload = Payload::stream(1, connection.next(), 60_000 * index);
+            connection.insert(connection.next(), payload);
+            while connection.read().is_some() {}
+            if let Some(read) = connection.tune(u64::from(index) * ROUND_TRIP, 1460) {
+                threshold.follow(buffer, read, 1460);
+            }
+            (connection.capacity_bytes(), threshold.capacity_bytes)
+        };
+        assert_eq!(round(&mut early, 1), (160 << 10, 160 << 10));
+        let mut late = Threshold::new(buffer, 1460);
+        assert_eq!(round(&mut late, 2), (160 << 10, 64 << 10));
     }
 
     #[test]
@@ -192,7 +284,7 @@ mod tests {
         };
         assert!(!is_over(&tuning, ROUND_TRIP - 1));
         assert!(is_over(&tuning, ROUND_TRIP));
-        tuning.wanted_bytes(ROUND_TRIP, 1000);
+        tuning.end_round(ROUND_TRIP);
         assert!(!is_over(&tuning, 2 * ROUND_TRIP - 1));
         assert!(!tuning.is_round_over(9 * ROUND_TRIP, std::iter::empty()));
     }

@@ -15,6 +15,7 @@ const PAGE_BYTES: u64 = 32_768;
 impl Connection {
     /// The next packet to be sent now, if there is one.
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Packet> {
+        self.tell_doubled_window();
         loop {
             self.advance_close(now);
             self.tune_receive_buffer(now);
@@ -66,6 +67,7 @@ impl Connection {
             self.map_first_burst(which);
         }
         let owed_mapping = self.session.owes_infinite_mapping;
+        let tells_of_room = !self.tells_doubled_window();
         let (path, windows) = self.paths.with_windows(which);
         let waiting_signals = path.signals.pending.len();
         let mut control = Control::new(self.congestion_control.as_mut(), windows, which);
@@ -73,6 +75,7 @@ impl Connection {
             session: &mut self.session,
             signals: &mut path.signals,
         };
+        path.subflow.set_tells_of_room(tells_of_room);
         let segment = path
             .subflow
             .poll_transmit(now, receive_window, &mut control, &mut options);

@@ -90,6 +90,13 @@ pub struct Behaviour {
     /// Whether what is offered at most grows with what all subflows bring, or on each with what it brings itself: that decides how
     /// fast the window of many slow subflows opens ([`Buffer::Auto`](crate::connection::Buffer::Auto)).
     pub shares_receive_threshold: bool,
+    /// Whether what waits at the connection for missing bytes takes from the window that is offered, by the memory that Linux
+    /// counts for it (`__mptcp_space`, `sk_rmem_alloc`). A hole that is filled by little then opens the window by nothing.
+    pub counts_out_of_order: bool,
+    /// Whether a subflow on which nothing comes tells that the application has read only where the window has doubled: beyond what
+    /// was told last on any, and on that subflow (`mptcp_cleanup_rbuf`, `tcp_cleanup_rbuf`). So what fills a hole is told where it
+    /// came. Without, each subflow tells for itself, and all do when a window that was nearly closed has opened.
+    pub tells_doubled_window: bool,
 }
 
 impl Behaviour {
@@ -108,6 +115,8 @@ impl Behaviour {
             // RFC 6824 knows no echo.
             add_address: None,
             shares_receive_threshold: true,
+            counts_out_of_order: false,
+            tells_doubled_window: false,
         }
     }
 
@@ -126,6 +135,8 @@ impl Behaviour {
             subflow_order: SubflowOrder::OldestFirst,
             add_address: Some(AddAddressTimer::Adaptive),
             shares_receive_threshold: false,
+            counts_out_of_order: true,
+            tells_doubled_window: true,
         }
     }
 }

@@ -297,6 +297,8 @@ pub struct Subflow {
     received: Option<Reassembly>,
     receive_rtt: ReceiveRtt,
     receive_window: ReceiveWindow,
+    /// Whether it tells of room by itself ([`Subflow::is_window_update_due`]).
+    tells_of_room: bool,
     acks: AckPolicy,
     last_received_at: Nanos,
 }
@@ -366,6 +368,7 @@ impl Subflow {
             received: None,
             receive_rtt: ReceiveRtt::default(),
             receive_window: ReceiveWindow::default(),
+            tells_of_room: true,
             acks: AckPolicy::new(config.quick_acks),
             last_received_at: now,
             config,

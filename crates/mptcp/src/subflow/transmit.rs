@@ -95,7 +95,8 @@ impl Subflow {
         {
             return Some(draft);
         }
-        let is_due = self.acks.due == Due::Now || self.is_window_update_due(output.available);
+        let is_due = self.acks.due == Due::Now
+            || (self.tells_of_room && self.is_window_update_due(output.available));
         self.begin_rest(output.available);
         is_due.then(|| self.draft_ack(self.ack_seq()))
     }
@@ -114,7 +115,19 @@ impl Subflow {
         self.has_sack && self.received.as_ref().is_some_and(Reassembly::has_blocks)
     }
 
-    fn is_window_update_due(&self, available: u64) -> bool {
+    /// Whether it acknowledges by itself when [`Subflow::is_window_update_due`], as a TCP has to; a connection may know better.
+    pub fn set_tells_of_room(&mut self, on: bool) {
+        self.tells_of_room = on;
+    }
+
+    /// Acknowledges at once what came, with data if there is any to be sent.
+    pub fn acknowledge_now(&mut self) {
+        self.rest = self.rest.without_acks();
+        self.acks.ask(Due::Now);
+    }
+
+    /// Whether the peer should hear that there is so much room: it knows of half as much, and of half the largest window.
+    pub fn is_window_update_due(&self, available: u64) -> bool {
         let mss = self.segment_bytes;
         let is_open = matches!(
             self.state,

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use mptcp::connection::Buffer;
+use mptcp::failure::Behaviour;
 use mptcp::time::{MILLISECOND, Nanos};
 use mptcp::wire::Flags;
 
 use crate::world::middleboxes::lose;
-use crate::world::{CLIENT, Faults, Pair, PathModel, SERVER, Stack, seconds};
+use crate::world::{CLIENT, Faults, Pair, PathModel, SERVER, Stack, ipv4, seconds};
 
 fn two_paths() -> Vec<PathModel> {
     vec![PathModel::new(10, 10), PathModel::new(10, 20)]
@@ -235,6 +236,68 @@ fn what_is_in_flight_never_exceeds_the_window_of_the_connection() {
     }
     let client = pair.sides[CLIENT].connection().expect("it lingers");
     assert_eq!(client.counters().unbelievable_acks, 0);
+}
+
+/// A fast path and a slow one, a buffer that they fill out of order, and what mainline does about windows changed.
+fn unequal(change: impl FnOnce(&mut Behaviour)) -> Pair {
+    let mut stack = stack(4 << 20, 160_000);
+    stack.scheduler = "kernel_default";
+    change(&mut stack.config.behaviour);
+    let paths = [PathModel::new(10, 5), PathModel::new(10, 50)].map(|mut path| {
+        path.queue_bytes = 90_000;
+        path
+    });
+    let mut pair = Pair::new(1, paths.into(), &stack);
+    pair.transfer(6_000_000, 0);
+    pair.run_to_the_end(seconds(20));
+    pair
+}
+
+fn duration_where(change: impl FnOnce(&mut Behaviour)) -> Nanos {
+    unequal(change).now
+}
+
+#[test]
+fn what_waits_for_a_slow_path_takes_from_the_window() {
+    let counted = duration_where(|_| {});
+    let not_counted = duration_where(|behaviour| behaviour.counts_out_of_order = false);
+    assert!(
+        5 * counted > 6 * not_counted,
+        "{counted} ns, without {not_counted} ns"
+    );
+}
+
+/// What the server says on each path when it reads at last what only the first has brought, of which it was told there.
+fn told_on_reading(change: impl FnOnce(&mut Behaviour)) -> [usize; 2] {
+    let mut stack = stack(4 << 20, 100_000);
+    change(&mut stack.config.behaviour);
+    let mut pair = Pair::new(1, two_paths(), &stack);
+    pair.sides[CLIENT].closes = false;
+    pair.sides[SERVER].reads_at = seconds(2);
+    pair.run_for(500 * MILLISECOND);
+    let other = pair.sides[CLIENT].subflows()[1].id;
+    let client = &mut pair.sides[CLIENT];
+    let id = client.connection.expect("it is open");
+    client
+        .endpoint
+        .command(id, |connection| connection.set_backup(other, true));
+    pair.transfer(80_000, 0);
+    pair.run_for(1400 * MILLISECOND);
+    let before = pair.log.len();
+    pair.run_for(200 * MILLISECOND);
+    [0, 1].map(|path| {
+        let said = pair.log[before..].iter();
+        said.filter(|(_, by, packet)| *by == SERVER && packet.source == ipv4(path, SERVER))
+            .count()
+    })
+}
+
+#[test]
+fn a_window_that_opens_is_told_where_half_of_it_was_known() {
+    let where_it_came = told_on_reading(|_| {});
+    assert_eq!(where_it_came.map(|told| told > 0), [true, false]);
+    let on_all = told_on_reading(|behaviour| behaviour.tells_doubled_window = false);
+    assert_eq!(on_all.map(|told| told > 0), [true, true]);
 }
 
 #[test]
