@@ -1,5 +1,6 @@
 //! From the last byte to nothing (RFC 8684, sections 3.3.3 and 3.5).
 
+use super::fin::FinTimer;
 use super::{Connection, Event, Mode};
 use crate::pm::{self, FourTuple};
 use crate::subflow::{CloseReason, State};
@@ -15,11 +16,15 @@ impl Connection {
 
     /// Ends the connection on all paths at once (MP_FASTCLOSE, section 3.5). What was not delivered is lost.
     pub fn abort(&mut self) {
+        self.close_fast();
+        self.end(CloseReason::Aborted);
+    }
+
+    fn close_fast(&mut self) {
         for (path, _) in self.paths.iter_mut() {
             path.signals.closes_fast = self.session.mode == Mode::Multipath;
         }
         self.reset_all_paths();
-        self.end(CloseReason::Aborted);
     }
 
     /// A reset can be the MP_FASTCLOSE itself; Linux sends it so, on every subflow.
@@ -89,10 +94,41 @@ impl Connection {
     }
 
     /// Says the DATA_FIN on every path, for the first time or again.
-    pub(super) fn say_data_fin(&mut self) {
+    fn say_data_fin(&mut self) {
         for (path, _) in self.paths.iter_mut().filter(|(path, _)| path.can_send()) {
-            path.signals.says_fin = true;
-            path.subflow.send_ack();
+            path.say_data_fin();
+        }
+    }
+
+    /// Lets the timer of the DATA_FIN run while that is all the peer has to acknowledge: behind data it comes to the peer's
+    /// notice with them, and they have timers of their own.
+    pub(super) fn watch_data_fin(&mut self, now: Nanos) {
+        let is_said = self.session.fins.local_to_send().is_some();
+        let has_data = self.send.acked() < self.send.assigned();
+        let is_open = self.session.mode == Mode::Multipath && self.closed.is_none();
+        if !is_said || has_data || !is_open || self.paths.is_empty() {
+            self.fin_timer = None;
+        } else if self.fin_timer.is_none() {
+            self.fin_timer = Some(FinTimer::new(now, self.config.close_timeout));
+        }
+    }
+
+    /// Says the DATA_FIN again, or ends a connection whose peer does not hear it (RFC 9293, section 3.8.3; mainline's
+    /// `mptcp_close_tout_expired`).
+    pub(super) fn handle_data_fin_timeout(&mut self, now: Nanos) {
+        let Some(timer) = self.fin_timer.as_mut().filter(|its| its.next() <= now) else {
+            return;
+        };
+        if timer.has_given_up(now) {
+            self.fin_timer = None;
+            self.close_fast();
+            self.end(CloseReason::TimedOut);
+        } else {
+            timer.repeated(now);
+            for (path, _) in self.paths.iter_mut() {
+                path.signals.has_said_keys = false;
+            }
+            self.say_data_fin();
         }
     }
 

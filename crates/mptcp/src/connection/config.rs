@@ -38,6 +38,8 @@ pub struct Config {
     pub behaviour: Behaviour,
     /// How long a connection lives without any subflow, so that it can be joined again (break before make).
     pub lifetime_without_subflows: Nanos,
+    /// How long the peer may leave a DATA_FIN without its DATA_ACK, after all data before it (`net.mptcp.close_timeout`).
+    pub close_timeout: Nanos,
     /// Most subflows at a time.
     pub max_subflows: usize,
     /// Most subflows at a time that the peer has begun and not yet proved to know the keys on (RFC 8684, section 3.2).
@@ -142,6 +144,7 @@ impl Default for Config {
             fallback: Fallback::default(),
             behaviour: Behaviour::mainline(),
             lifetime_without_subflows: 60 * SECOND,
+            close_timeout: 60 * SECOND,
             max_subflows: 256,
             // As many as a full mesh of eight and eight addresses begins at once.
             max_half_open_joins: 64,

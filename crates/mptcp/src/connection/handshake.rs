@@ -178,7 +178,11 @@ impl Connection {
             id: path.id,
             four: path.four,
         });
-        path.signals.says_fin = true;
+        if self.session.fins.local_to_send().is_some() {
+            path.say_data_fin();
+            // The peer lives, and nothing was lost on this path yet.
+            self.fin_timer = None;
+        }
         self.manage(now, &event);
     }
 

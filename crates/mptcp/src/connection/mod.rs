@@ -19,7 +19,9 @@
 //!    cannot be understood is reset; what happens if it is the only one says [`Fallback`].
 //! 5. **The end** (section 3.3.3). DATA_FIN ends a stream, and has a number of its own. When both have their DATA_ACK, the
 //!    subflows are closed like TCP. [`Connection::abort`] ends all at once (MP_FASTCLOSE, section 3.5). A connection that has
-//!    lost its last subflow waits for a join for [`Config::lifetime_without_subflows`] (break before make).
+//!    lost its last subflow waits for a join for [`Config::lifetime_without_subflows`] (break before make). One whose peer is gone
+//!    ends with what it still has to say: unacknowledged data by the retries of its subflows, a DATA_FIN by
+//!    [`Config::close_timeout`].
 //!
 //! # One window, several subflows
 //! Congestion windows belong to subflows; the receive window is that of the connection (section 3.3.5). It counts from the
@@ -74,6 +76,7 @@ use addresses::Announcements;
 pub use addresses::JoinRequest;
 pub use config::{Algorithms, Buffer, Config, Fallback, SubflowStart};
 pub use event::Event;
+use fin::FinTimer;
 use keys::Nonces;
 use path::{Join, Path};
 use paths::Paths;
@@ -132,6 +135,8 @@ pub struct Connection {
     abandoned_at: Option<Nanos>,
     /// Bytes that had got through, both ways, when it was last without a path.
     passed_when_abandoned: u64,
+    /// Runs while the peer has all our data and has not acknowledged that they are all.
+    fin_timer: Option<FinTimer>,
     /// When subflows that are still open after both streams have ended are given up.
     lingers_until: Option<Nanos>,
     closed: Option<CloseReason>,
@@ -222,6 +227,7 @@ impl Connection {
             has_subflow_start: false,
             abandoned_at: None,
             passed_when_abandoned: 0,
+            fin_timer: None,
             lingers_until: None,
             closed: None,
             next_path_id: 0,
@@ -392,12 +398,15 @@ impl Connection {
 
     /// When [`Connection::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<Nanos> {
+        // Nothing is opened or announced of what has ended.
+        let is_open = self.closed.is_none();
         earliest([
             self.abandoned_at,
+            self.fin_timer.as_ref().map(FinTimer::next),
             self.lingers_until,
             self.subflow_start_at(),
-            self.path_manager.poll_timeout(),
-            self.announcements.poll_timeout(),
+            self.path_manager.poll_timeout().filter(|_| is_open),
+            self.announcements.poll_timeout().filter(|_| is_open),
             self.paths.poll_timeout(),
             self.reinjections.poll_timeout(),
         ])
@@ -412,6 +421,7 @@ impl Connection {
                 self.after_subflow(now, which);
             }
         }
+        self.handle_data_fin_timeout(now);
         self.handle_linger_timeout(now);
         self.reap_closed(now);
         if self.path_manager.poll_timeout().is_some_and(|at| at <= now) {

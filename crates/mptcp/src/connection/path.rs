@@ -6,6 +6,7 @@ use super::keys::Nonces;
 use super::mappings::Mappings;
 use super::receive_tuning::Threshold;
 use super::retirement::Suspicion;
+use super::session::Session;
 use crate::failure::StaleDetector;
 use crate::pm::FourTuple;
 use crate::sched::Range;
@@ -67,6 +68,8 @@ pub(super) struct PathSignals {
     pub(super) resume_at: Option<Nanos>,
     /// The next acknowledgment has the DATA_FIN.
     pub(super) says_fin: bool,
+    /// The keys were said, after which a DATA_FIN may follow.
+    pub(super) has_said_keys: bool,
     /// A reset is a MP_FASTCLOSE.
     pub(super) closes_fast: bool,
     /// A reset has this reason.
@@ -255,6 +258,12 @@ impl Path {
         }
     }
 
+    /// Says our DATA_FIN with an acknowledgment of its own.
+    pub(super) fn say_data_fin(&mut self) {
+        self.signals.says_fin = true;
+        self.subflow.send_ack();
+    }
+
     fn ask_for_signal(&mut self) {
         let is_free = self.signals.said_in_a_row < MAX_SIGNALS_IN_A_ROW;
         if is_free && !self.signals.pending.is_empty() {
@@ -323,6 +332,12 @@ impl Path {
 }
 
 impl PathSignals {
+    /// Whether the next acknowledgment is to have the DATA_FIN of a stream without a byte. Behind data it waits for them: they
+    /// bring the DSS with which all can be said.
+    pub(super) fn owes_bare_fin(&self, session: &Session) -> bool {
+        self.says_fin && session.fins.local_to_send() == Some(0)
+    }
+
     /// The next option for an acknowledgment, unless too many in a row have had one.
     pub(super) fn take_pending(&mut self) -> Option<MptcpOption> {
         if self.said_in_a_row >= MAX_SIGNALS_IN_A_ROW {
@@ -342,6 +357,7 @@ impl PathSignals {
             said_in_a_row: 0,
             resume_at: None,
             says_fin: false,
+            has_said_keys: false,
             closes_fast: false,
             reset_reason: None,
             failed_from: None,

@@ -215,9 +215,8 @@ impl Connection {
         let waits = self.send.written() > self.send.assigned();
         let has_data = self.send.assigned() > self.send.acked()
             || waits && self.paths.iter().any(Path::can_send);
-        let is_outstanding = has_data || self.session.fins.local_to_send().is_some();
         let is_multipath = self.session.mode == Mode::Multipath && !self.paths.is_empty();
-        if !is_outstanding || !is_multipath {
+        if !has_data || !is_multipath {
             self.reinjections.check_at = None;
             self.reinjections.meta_rto = None;
         } else if self.reinjections.check_at.is_none() {
@@ -259,9 +258,6 @@ impl Connection {
             return;
         }
         self.reinjections.check_at = None;
-        if self.session.fins.local_to_send().is_some() {
-            self.say_data_fin();
-        }
         match self.config.behaviour.failed_after {
             FailedAfter::StaleIntervals(intervals) => self.look_for_stale_paths(intervals),
             FailedAfter::FirstRto => self.reinjections.expired(),

@@ -45,6 +45,7 @@ impl Connection {
             }
         }
         self.watch(now);
+        self.watch_data_fin(now);
         self.paths.note_deadlines();
         None
     }
@@ -83,6 +84,9 @@ impl Connection {
             return segment;
         }
         // What there was no place for waits for another acknowledgment: this one said other things.
+        if path.signals.owes_bare_fin(&self.session) {
+            path.subflow.send_ack();
+        }
         if path.signals.pending.len() < waiting_signals {
             path.keep_signalling(now);
         }

@@ -364,6 +364,14 @@ impl PathOptions<'_> {
         is_opener && self.signals.join == Join::Initial && !self.session.is_fully_established
     }
 
+    /// Until the peer has shown that it has the keys, they go with every acknowledgment (section 3.1), but for one after them that
+    /// says the DATA_FIN of a stream without a byte (section 3.3.3): there is no room for both, and nothing else would ever make
+    /// the peer show it.
+    fn says_keys_next(&mut self) -> bool {
+        let has_said_keys = std::mem::replace(&mut self.signals.has_said_keys, true);
+        !has_said_keys || !self.signals.owes_bare_fin(self.session)
+    }
+
     fn ack(&mut self, room_bytes: usize, options: &mut MptcpOptions) {
         if let (Join::Confirming { nonces, .. }, Some(keys)) =
             (self.signals.join, self.session.keys())
@@ -373,6 +381,7 @@ impl PathOptions<'_> {
         }
         if let Some(remote) = self.session.remote
             && self.repeats_capable()
+            && self.says_keys_next()
         {
             options.push(self.session.capable_ack(remote, None));
             return;

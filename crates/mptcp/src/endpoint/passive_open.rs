@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::syn_cookies::{self, Choice, SynCookies};
+use super::syn_cookies::{self, Choice, Recalled, SynCookies};
 use super::{ConnectionId, Endpoint, Profile};
 use crate::connection::Connection;
 use crate::pm::{FourTuple, Role};
@@ -181,8 +181,10 @@ impl Endpoint {
         else {
             return false;
         };
-        let Some((syn, mut choice)) = cookies.recall(now, four, segment) else {
-            return false;
+        let (syn, mut choice) = match cookies.recall(now, four, segment) {
+            Some(Recalled::Handshake(syn, choice)) => (syn, choice),
+            Some(Recalled::WithoutKeys) => return true,
+            None => return false,
         };
         if self.listeners[&port].is_full() {
             return true;

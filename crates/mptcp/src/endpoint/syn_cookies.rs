@@ -47,6 +47,15 @@ pub(super) struct Choice {
     pub iss: SeqNr,
 }
 
+/// What a segment tells of the handshake before it.
+pub(super) enum Recalled {
+    /// The SYN, and what we chose in answer to it.
+    Handshake(Box<Segment>, Choice),
+    /// There was one with Multipath TCP, and the segment does not have the keys. It counts as lost, as where the handshake is
+    /// kept: the peer repeats them until it has a DSS (RFC 8684, section 3.1).
+    WithoutKeys,
+}
+
 /// Makes and checks such handshakes.
 pub(super) struct SynCookies {
     secret: [u8; 32],
@@ -65,8 +74,8 @@ impl SynCookies {
         self.choice(now / PERIOD, four, syn.seq, step)
     }
 
-    /// The SYN before a third packet, or before the first data, and what we chose in answer to it; nothing if we did not.
-    pub fn recall(&self, now: Nanos, four: FourTuple, ack: &Segment) -> Option<(Segment, Choice)> {
+    /// The handshake before a third packet, or before the first data; nothing if there was none.
+    pub fn recall(&self, now: Nanos, four: FourTuple, ack: &Segment) -> Option<Recalled> {
         let iss = ack.ack - 1;
         let step = iss.0 & MSS_BITS;
         let period = now / PERIOD;
@@ -86,9 +95,10 @@ impl SynCookies {
                     flags: *flags,
                 }));
             }
+            Some(MptcpOption::Dss(_)) => return Some(Recalled::WithoutKeys),
             Some(_) => return None,
         }
-        Some((syn, choice))
+        Some(Recalled::Handshake(Box::new(syn), choice))
     }
 
     fn choice(&self, period: u64, four: FourTuple, irs: SeqNr, step: u32) -> Choice {

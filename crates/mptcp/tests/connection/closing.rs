@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use mptcp::connection::Event;
-use mptcp::pm::FourTuple;
+use mptcp::connection::{Event, Mode};
+use mptcp::failure::Behaviour;
+use mptcp::pm::{FourTuple, Recreation};
 use mptcp::subflow::CloseReason;
 use mptcp::time::MILLISECOND;
 use mptcp::wire::{Flags, MptcpOption, MptcpOptions, Packet};
@@ -76,6 +77,118 @@ fn a_half_closed_connection_still_carries_data_after_seconds() {
 fn an_empty_connection_ends_at_once() {
     let mut pair = pair();
     pair.run_to_the_end(300 * MILLISECOND);
+}
+
+/// With DSS still unsaid (RFC 8684, sections 3.1 and 3.3.3), whatever becomes of the packets that bring the keys.
+#[test]
+fn an_opener_that_ends_before_its_first_byte_says_so() {
+    let is_third = |packet: &Packet| packet.segment.seq_len() == 0;
+    for (max_half_open, lost) in [(1024, 0), (1024, 1), (1024, 3), (0, 0), (0, 1), (0, 3)] {
+        let mut stack = Stack::default();
+        stack.config.max_half_open = max_half_open;
+        let mut pair = Pair::new(1, vec![PathModel::new(10, 10)], &stack);
+        let drops = lose(lost, move |place, packet| {
+            place.from == CLIENT && is_third(packet)
+        });
+        pair.network.middleboxes.push(drops);
+        pair.transfer(0, 100_000);
+        pair.sides[SERVER].closes = false;
+        pair.sides[SERVER].to_send = 0;
+        pair.run_until(seconds(3), |pair| pair.sides[SERVER].finished_at.is_some());
+        pair.sides[SERVER].to_send = 100_000;
+        pair.sides[SERVER].closes = true;
+        pair.run_to_the_end(seconds(6));
+        assert_eq!(pair.sides[CLIENT].received, 100_000);
+        assert_eq!(
+            pair.sides[CLIENT].connection().map(|it| it.mode()),
+            Some(Mode::Multipath)
+        );
+    }
+}
+
+/// RFC 6298, section 5.5; RFC 9293, section 3.8.3; the waits and the end are mainline's.
+#[test]
+fn a_data_fin_that_nobody_hears_backs_off_and_is_given_up() {
+    for behaviour in [Behaviour::mainline(), Behaviour::oot()] {
+        let mut stack = Stack::default();
+        stack.config.behaviour = behaviour;
+        let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
+        let mut pair = Pair::new(1, paths, &stack);
+        pair.transfer(100_000, 0);
+        pair.sides[CLIENT].closes = false;
+        pair.run_for(seconds(1));
+        for path in [0, 1] {
+            pair.set_path(path, false);
+        }
+        let start = (pair.now, pair.log.len());
+        pair.sides[CLIENT].closes = true;
+        pair.run_for(seconds(7200));
+        let says = |path: usize| {
+            let of_path = pair.log[start.1..].iter().filter(move |(_, _, packet)| {
+                packet.source == ipv4(path, CLIENT) && says_data_fin(packet)
+            });
+            of_path
+                .map(|(at, _, _)| (at - start.0) / MILLISECOND)
+                .collect::<Vec<_>>()
+        };
+        let expected = [0, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 51_200];
+        assert_eq!(says(0), expected);
+        assert_eq!(says(1), expected);
+        assert!(has_closed_for(&pair, CLIENT, CloseReason::TimedOut));
+        assert_eq!(
+            pair.sent_packets(CLIENT, |packet| {
+                packet.segment.options.mptcp.iter().any(is_fast_close)
+            }),
+            2
+        );
+        let last = pair
+            .log
+            .last()
+            .map(|(at, _, _)| (at - start.0) / MILLISECOND);
+        assert_eq!(last, Some(60_000));
+        assert_eq!(pair.sides[CLIENT].endpoint.poll_timeout(), None);
+    }
+}
+
+/// TCP's own bound: as many retries as `net.ipv4.tcp_retries2` allows (RFC 9293, section 3.8.3, R2), on each path.
+#[test]
+fn data_that_nobody_acknowledges_ends_the_connection() {
+    for recreation in [Recreation::Never, Recreation::default()] {
+        let mut stack = Stack::default();
+        stack.config.behaviour.recreation = recreation;
+        let paths = vec![PathModel::new(10, 10), PathModel::new(10, 10)];
+        let mut pair = Pair::new(1, paths, &stack);
+        pair.transfer(10_000_000, 10_000_000);
+        pair.run_for(seconds(1));
+        for path in [0, 1] {
+            pair.set_path(path, false);
+        }
+        let before = pair.log.len();
+        pair.run_for(seconds(3 * 3600));
+        for side in [CLIENT, SERVER] {
+            assert!(has_closed_for(&pair, side, CloseReason::TimedOut));
+            assert_eq!(pair.sides[side].endpoint.poll_timeout(), None);
+        }
+        assert!(pair.log.len() - before < 500, "{}", pair.log.len() - before);
+    }
+}
+
+/// What is said before the path is there says it at once (section 3.3.3): nobody waits for a timer that has backed off.
+#[test]
+fn a_path_that_joins_says_the_data_fin() {
+    let mut pair = pair();
+    pair.transfer(100_000, 0);
+    pair.sides[CLIENT].closes = false;
+    pair.sides[SERVER].closes = false;
+    pair.run_for(seconds(1));
+    pair.set_interface(1, CLIENT, false);
+    pair.run_for(seconds(1));
+    pair.set_path(0, false);
+    pair.sides[CLIENT].closes = true;
+    pair.run_for(seconds(20));
+    pair.set_interface(1, CLIENT, true);
+    let until = pair.now + 100 * MILLISECOND;
+    pair.run_until(until, |pair| pair.sides[SERVER].finished_at.is_some());
 }
 
 #[test]

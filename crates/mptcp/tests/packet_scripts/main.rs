@@ -54,6 +54,8 @@ scripts! {
     close_subflow
     data_ack_beyond
     data_ack_left_out
+    data_fin_backs_off
+    data_fin_before_data
     data_fin_checksum
     data_fin_lost
     data_fin_ours

@@ -58,7 +58,7 @@ const SMALL_BUFFER: Buffer = Buffer::Fixed(1 << 19);
 
 const CUT: u64 = 300_000_000;
 
-pub const ACTS: [Act; 25] = [
+pub const ACTS: [Act; 27] = [
     NOTHING,
     Act {
         name: "the kernel announces an address",
@@ -156,6 +156,23 @@ pub const ACTS: [Act; 25] = [
             judge.run_until(|judge| judge.events.contains(&Event::Finished));
             judge.trial.upload = judge.trial.download;
         },
+        ..NOTHING
+    },
+    Act {
+        name: "we open, write nothing and end our stream",
+        // Before there is a DSS nobody joins.
+        fits: |it| it.we_open() && it.subflows == 1,
+        prepare: |trial| {
+            trial.upload = 0;
+            trial.manner.sends_last = true;
+        },
+        ..NOTHING
+    },
+    Act {
+        name: "the kernel opens, writes nothing and ends its stream",
+        fits: |it| !it.we_open() && it.subflows == 1,
+        prepare: |trial| trial.download = 0,
+        happen: |judge| judge.run_until(|judge| judge.events.contains(&Event::Finished)),
         ..NOTHING
     },
     Act {
