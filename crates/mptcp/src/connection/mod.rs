@@ -96,8 +96,12 @@ use crate::pm::{self, FourTuple, PathManager, Role};
 use crate::sched::Scheduler;
 use crate::seq::SeqNr;
 use crate::subflow::{CloseReason, Control, Subflow};
-use crate::time::{Nanos, earliest};
+use crate::time::{Nanos, SECOND, earliest};
 use crate::wire::{AddressId, Join as JoinOption, Key, ResetReason, Segment, Token};
+
+/// How long after its last word a peer is worth further subflows and announcements: about as long as data are repeated to it
+/// (RFC 9293, section 3.8.3, R2; 924 s with `net.ipv4.tcp_retries2` of 15).
+const LONGEST_SILENCE: Nanos = 900 * SECOND;
 
 /// A connection.
 #[derive(Debug)]
@@ -137,6 +141,8 @@ pub struct Connection {
     passed_when_abandoned: u64,
     /// Runs while the peer has all our data and has not acknowledged that they are all.
     fin_timer: Option<FinTimer>,
+    /// When the peer last said anything.
+    heard_at: Nanos,
     /// When subflows that are still open after both streams have ended are given up.
     lingers_until: Option<Nanos>,
     closed: Option<CloseReason>,
@@ -228,6 +234,7 @@ impl Connection {
             abandoned_at: None,
             passed_when_abandoned: 0,
             fin_timer: None,
+            heard_at: 0,
             lingers_until: None,
             closed: None,
             next_path_id: 0,
@@ -398,18 +405,26 @@ impl Connection {
 
     /// When [`Connection::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        // Nothing is opened or announced of what has ended.
-        let is_open = self.closed.is_none();
         earliest([
             self.abandoned_at,
             self.fin_timer.as_ref().map(FinTimer::next),
             self.lingers_until,
             self.subflow_start_at(),
-            self.path_manager.poll_timeout().filter(|_| is_open),
-            self.announcements.poll_timeout().filter(|_| is_open),
+            self.path_manager_timeout(),
+            self.announcements
+                .poll_timeout()
+                .filter(|_| self.closed.is_none()),
             self.paths.poll_timeout(),
             self.reinjections.poll_timeout(),
         ])
+    }
+
+    /// When the path manager has something to do. Subflows that failed and addresses that nobody joins are tried again and again,
+    /// but not for a peer that is gone, nor for a connection that has ended.
+    fn path_manager_timeout(&self) -> Option<Nanos> {
+        let at = self.path_manager.poll_timeout()?;
+        let is_hoped_for = at <= self.heard_at.saturating_add(LONGEST_SILENCE);
+        (is_hoped_for && self.closed.is_none()).then_some(at)
     }
 
     /// What is due at `now`.
@@ -424,7 +439,7 @@ impl Connection {
         self.handle_data_fin_timeout(now);
         self.handle_linger_timeout(now);
         self.reap_closed(now);
-        if self.path_manager.poll_timeout().is_some_and(|at| at <= now) {
+        if self.path_manager_timeout().is_some_and(|at| at <= now) {
             let mut commands = Vec::new();
             self.path_manager.handle_timeout(now, &mut commands);
             self.carry_out(now, &commands);

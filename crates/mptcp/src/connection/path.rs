@@ -6,7 +6,7 @@ use super::keys::Nonces;
 use super::mappings::Mappings;
 use super::receive_tuning::Threshold;
 use super::retirement::Suspicion;
-use super::session::Session;
+use super::session::{Mode, Session};
 use crate::failure::StaleDetector;
 use crate::pm::FourTuple;
 use crate::sched::Range;
@@ -335,7 +335,8 @@ impl PathSignals {
     /// Whether the next acknowledgment is to have the DATA_FIN of a stream without a byte. Behind data it waits for them: they
     /// bring the DSS with which all can be said.
     pub(super) fn owes_bare_fin(&self, session: &Session) -> bool {
-        self.says_fin && session.fins.local_to_send() == Some(0)
+        let is_said = self.says_fin && session.mode == Mode::Multipath;
+        is_said && session.fins.local_to_send() == Some(0)
     }
 
     /// The next option for an acknowledgment, unless too many in a row have had one.

@@ -117,6 +117,7 @@ fn some(start: u64, len: u64) -> Option<Range> {
 impl Connection {
     /// Something arrived on a path: whatever was thought of it, it lives.
     pub(super) fn note_sign_of_life(&mut self, now: Nanos, which: usize) {
+        self.heard_at = now;
         let path = &mut self.paths[which];
         path.has_failed = false;
         path.stale.received(now);

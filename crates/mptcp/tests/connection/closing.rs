@@ -173,6 +173,27 @@ fn data_that_nobody_acknowledges_ends_the_connection() {
     }
 }
 
+/// RFC 8684, section 3.4.1, leaves open for how long.
+#[test]
+fn announcements_that_nobody_hears_end() {
+    let mut pair = pair();
+    pair.transfer(100_000, 0);
+    for side in &mut pair.sides {
+        side.closes = false;
+    }
+    pair.run_for(seconds(1));
+    pair.set_interface(1, SERVER, false);
+    pair.run_for(seconds(1));
+    pair.set_interface(1, SERVER, true);
+    for path in [0, 1] {
+        pair.set_path(path, false);
+    }
+    let before = pair.packets;
+    pair.run_for(seconds(2 * 3600));
+    assert!(pair.packets - before < 200);
+    assert!(pair.last_packet_at < seconds(1200));
+}
+
 /// What is said before the path is there says it at once (section 3.3.3): nobody waits for a timer that has backed off.
 #[test]
 fn a_path_that_joins_says_the_data_fin() {
