@@ -23,7 +23,7 @@ pub struct FullMesh {
     ids: AddressIds,
     down: BTreeSet<IpAddr>,
     pairs: Arc<[AddressPair]>,
-    /// Of pairs of which something is known.
+    /// Of pairs of which something is known: of an opener, and only those that it may open. A peer can join from addresses without end.
     states: SortedMap<AddressPair, PairState>,
     peer: PeerAddresses,
     /// Those of an acceptor, once it has any.
@@ -83,10 +83,8 @@ impl PeerAddresses {
         }
     }
 
-    fn remove(&mut self, id: AddressId) -> Option<IpAddr> {
-        let address = *self.by_id.get(&id)?;
-        self.removed.insert(address);
-        Some(address)
+    fn address(&self, id: AddressId) -> Option<IpAddr> {
+        self.by_id.get(&id).copied()
     }
 
     fn announce(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) {
@@ -177,7 +175,9 @@ impl FullMesh {
         self.ids.learn(subflow.local.ip(), local_id);
         self.peer.by_id.insert(remote_id, subflow.remote.ip());
         let pair = subflow.pair();
-        let state = self.state(pair);
+        let Some(state) = self.states.get_mut(&pair) else {
+            return;
+        };
         state.opening = false;
         state.is_given_up = false;
         state.retry_at = None;
@@ -197,7 +197,9 @@ impl FullMesh {
     }
 
     fn subflow_closed(&mut self, now: Nanos, pair: AddressPair) {
-        self.state(pair).opening = false;
+        if let Some(state) = self.states.get_mut(&pair) {
+            state.opening = false;
+        }
         if self.subflows.are_none() {
             self.try_all(now);
         } else if self.subflows.count(pair) == 0 {
@@ -206,6 +208,9 @@ impl FullMesh {
     }
 
     fn recreate(&mut self, now: Nanos, pair: AddressPair) {
+        if self.role == Role::Acceptor || !self.pairs.contains(&pair) {
+            return;
+        }
         match self.recreation {
             Recreation::Never => self.state(pair).is_given_up = true,
             Recreation::Backoff(waits) => self.try_again(now, pair, waits),
@@ -225,7 +230,7 @@ impl FullMesh {
 
     /// After a while; not if an address of the pair is gone, for then its return is waited for.
     fn try_again(&mut self, now: Nanos, pair: AddressPair, waits: Waits) {
-        if self.role == Role::Opener && self.is_usable(pair) {
+        if self.is_usable(pair) {
             let state = self.state(pair);
             state.opening = false;
             let next = state.failures.next_try(now, waits);
@@ -336,7 +341,10 @@ impl FullMesh {
 
     /// The stack closes the subflows whose address has this ID; the same address may also be known by another one.
     fn removed(&mut self, id: AddressId, commands: &mut Vec<Command>) {
-        if let Some(remote) = self.peer.remove(id) {
+        if let Some(remote) = self.peer.address(id) {
+            if self.is_routed(remote) {
+                self.peer.removed.insert(remote);
+            }
             self.forget(|pair| pair.remote == remote);
             let others = self.subflows.to_under_other_id(remote, id);
             commands.extend(others.map(|subflow| Command::CloseSubflow { subflow }));
@@ -380,9 +388,10 @@ impl PathManager for FullMesh {
                 self.heard(now, subflow, commands);
                 self.stop_waiting(commands);
             }
-            Event::Unfit { pair } => {
+            Event::Unfit { pair } if self.pairs.contains(&pair) => {
                 self.peer.unfit.insert(pair);
             }
+            Event::Unfit { .. } => {}
             Event::Progress => self
                 .states
                 .values_mut()

@@ -374,7 +374,10 @@ impl KernelEndpoints {
     }
 
     fn add_implicit(&mut self, address: IpAddr) -> AddressId {
-        let id = AddressId::try_from(self.locals.len() + 1).unwrap_or(AddressId::MAX);
+        // With more addresses than IDs, the peer chooses which it joins: nothing is kept of the rest.
+        let Ok(id) = AddressId::try_from(self.locals.len() + 1) else {
+            return AddressId::MAX;
+        };
         self.locals.push(Local {
             id,
             endpoint: Endpoint {

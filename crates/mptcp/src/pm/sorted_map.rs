@@ -25,6 +25,10 @@ impl<K: Ord + Copy, V> SortedMap<K, V> {
         self.find(key).ok().map(|at| &self.0[at].1)
     }
 
+    pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        self.find(key).ok().map(|at| &mut self.0[at].1)
+    }
+
     /// The entry of a key, which is made by `value` if there is none.
     pub(super) fn get_or_insert_with(&mut self, key: K, value: impl FnOnce() -> V) -> &mut V {
         let at = self.find(&key).unwrap_or_else(|at| {

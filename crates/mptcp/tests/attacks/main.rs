@@ -13,7 +13,7 @@ use mptcp::payload::Payload;
 use mptcp::seq::{DataSeq, SeqNr};
 use mptcp::time::MILLISECOND;
 use mptcp::wire::{
-    Capable, DataNumber, Dss, Flags, Join, Mapping, MptcpOption, MptcpOptions, Packet,
+    Capable, DataNumber, Dss, Flags, Join, Mapping, MptcpOption, MptcpOptions, Packet, ResetReason,
     SignalledAddress,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -67,7 +67,7 @@ const HARMLESS: Attack = Attack {
     survives: true,
 };
 
-const ATTACKS: [Attack; 17] = [
+const ATTACKS: [Attack; 18] = [
     Attack {
         name: "SYNs from everywhere",
         packet: |heard, index| from_elsewhere(&heard.syn, index),
@@ -105,6 +105,22 @@ const ATTACKS: [Attack; 17] = [
         packet: |heard, index| join(heard, index, None),
         most_resets: PACKETS,
         most_kilobytes: 400,
+        ..HARMLESS
+    },
+    Attack {
+        name: "joins from ever new addresses, each reset at once",
+        packet: |heard, index| {
+            let mut packet = join(heard, index, None);
+            packet.source = IpAddr::from((0x0b00_0000 + index / 2).to_be_bytes());
+            packet.segment.source_port = 1024;
+            if index % 2 == 1 {
+                packet.segment.flags = Flags::RST;
+                packet.segment.seq = SeqNr(index);
+                let reason = ResetReason::of(ResetReason::MPTCP_ERROR);
+                return with(packet, MptcpOption::Reset(reason));
+            }
+            packet
+        },
         ..HARMLESS
     },
     Attack {
