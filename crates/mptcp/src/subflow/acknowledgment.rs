@@ -283,6 +283,9 @@ impl Subflow {
             self.reduce_proportionally(control, news.delivered, is_safe);
             return;
         }
+        if !self.may_grow(news.advanced) && !control.owns_window() {
+            return;
+        }
         let acked = Acked {
             bytes: news.delivered,
             lost_bytes,
@@ -292,6 +295,13 @@ impl Subflow {
             delivered_bytes: self.deliveries.bytes(),
         };
         control.acked(now, &acked);
+    }
+
+    /// A segment of limited transmit stands beside the window, which a duplicate leaves as it is (RFC 3042, section 2; RFC 5681,
+    /// section 3.2). Where segments come so much out of order that this is nothing special, all that is delivered counts, as in
+    /// Linux (`tcp_may_raise_cwnd`).
+    fn may_grow(&self, advanced: bool) -> bool {
+        advanced || self.rack.reordering_bytes > super::sack::DUP_THRESH * self.segment_bytes
     }
 
     /// The timers after an acknowledgment (RFC 6298, sections 5.2 and 5.3).

@@ -43,6 +43,8 @@ pub(super) struct Rack {
     fack: SeqNr,
     /// RACK.reordering_seen.
     pub reordering_seen: bool,
+    /// How far, in bytes, a segment came after others that were sent later, at most.
+    pub reordering_bytes: u32,
     multiplier: u32,
     persist: u32,
     /// RACK.dsack_round.
@@ -56,6 +58,7 @@ impl Rack {
             rtt: 0,
             fack: iss,
             reordering_seen: false,
+            reordering_bytes: 0,
             multiplier: 1,
             persist: REO_WND_PERSIST,
             dsack_round: None,
@@ -80,6 +83,8 @@ impl Rack {
             self.fack = record.end();
         } else if record.end().is_before(self.fack) && !record.was_retransmitted() {
             self.reordering_seen = true;
+            let extent = self.fack.distance_from(record.seq) as u32;
+            self.reordering_bytes = self.reordering_bytes.max(extent);
         }
     }
 

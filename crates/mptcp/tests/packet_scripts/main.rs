@@ -139,6 +139,8 @@ scripts! {
     tcp_fast_retransmit
     tcp_fin_lost
     tcp_half_close
+    tcp_limited_transmit
+    tcp_limited_transmit_sack
     tcp_mss
     tcp_new_reno
     tcp_no_connection
