@@ -5,7 +5,7 @@ RUST    := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Ca
 PYTHON_FILES := python tests benches examples crates/mptcp/tests/kernel
 
 .DEFAULT_GOAL := help
-.PHONY: help build bpf demo fidelity packetdrill test kernel-test test-kernels check vectors format bench soak fuzz schema clean
+.PHONY: help build bpf demo fidelity packetdrill test kernel-test test-kernels check vectors format bench soak worlds fuzz schema clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ soak: build  ## the long matrices
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n logical -m 'not kernel'
 	[ "$$(id -u)" != 0 ] || MPTCP_MATRIX=full cargo test --quiet --package mptcp --release --test kernel -- --ignored --nocapture understand
 	[ "$$(id -u)" != 0 ] || $(BIN)/pytest -m kernel
+
+worlds:  ## random worlds of the engine in parts of a million, from SEED=1, PARTS=1; a row for each in docs/results/random-worlds.md
+	scripts/worlds $(or $(SEED),1) $(or $(PARTS),1)
 
 test-kernels:  ## the kernel's coupled controls under Debian's kernels in QEMU, SERIES='6.12 7.3' for some
 	scripts/test-kernels $(SERIES)

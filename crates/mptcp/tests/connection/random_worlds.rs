@@ -6,12 +6,13 @@ use std::sync::Arc;
 use mptcp::connection::{Buffer, Config, Event, Fallback, Mode, Start};
 use mptcp::failure::{Behaviour, Reinjection};
 use mptcp::pm::Recreation;
-use mptcp::subflow::CloseReason;
-use mptcp::time::MILLISECOND;
+use mptcp::subflow::{CloseReason, Keepalive};
+use mptcp::time::{MILLISECOND, Nanos, SECOND};
 use mptcp::{cc, sched};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
+use crate::world::middleboxes::lose;
 use crate::world::{
     Addressing, CLIENT, Faults, Pair, PathModel, SERVER, Stack, ipv4, ipv6, seconds,
 };
@@ -25,6 +26,8 @@ struct World {
     upload: u64,
     download: u64,
     outages: Vec<Outage>,
+    /// Who writes nothing, and so does not end its stream, before the other's has ended.
+    last: Option<usize>,
     /// Whether the client knows of the other paths when it opens the connection.
     starts_anywhere: bool,
     family: Family,
@@ -167,7 +170,9 @@ impl Family {
 }
 
 fn world() -> impl Strategy<Value = World> {
-    let bytes = 0..200_000u64;
+    // Seldom a stream ends before its first byte.
+    let bytes = prop_oneof![1 => Just(0), 9 => 0..200_000u64];
+    let last = prop_oneof![4 => Just(None), 1 => Just(Some(CLIENT)), 1 => Just(Some(SERVER))];
     let family = prop_oneof![Just(Family::Ipv4), Just(Family::Ipv6), Just(Family::Mixed)];
     (
         any::<u32>(),
@@ -176,10 +181,10 @@ fn world() -> impl Strategy<Value = World> {
         (bytes.clone(), bytes),
         proptest::collection::vec(outage(), 0..3),
         // Bytes are changed in a tenth of the worlds.
-        (any::<bool>(), family, 0..10u32),
+        (any::<bool>(), family, 0..10u32, last),
     )
         .prop_map(|(seed, paths, stacks, (upload, download), outages, more)| {
-            let (starts_anywhere, family, changes) = more;
+            let (starts_anywhere, family, changes, last) = more;
             let world = World {
                 seed: u64::from(seed),
                 paths,
@@ -187,6 +192,7 @@ fn world() -> impl Strategy<Value = World> {
                 upload,
                 download,
                 outages,
+                last,
                 starts_anywhere,
                 family,
             };
@@ -250,12 +256,65 @@ impl World {
             false => Pair::addressed(seed, paths, stacks, self.family.addressing()),
         };
         pair.transfer(self.upload, self.download);
-        for side in &mut pair.sides {
+        for (number, side) in pair.sides.iter_mut().enumerate() {
             side.takes_changed = true;
+            side.sends_last = self.last == Some(number);
         }
         pair
     }
 }
+
+/// A peer that is gone, for one side or for both: from then on nothing that it sends arrives.
+#[derive(Clone, Debug)]
+struct Vanishing {
+    at_ms: u64,
+    /// Of which side nothing arrives.
+    is_silent: [bool; 2],
+    /// Without, an idle connection is left alone (RFC 9293, section 3.8.4).
+    has_keepalive: bool,
+}
+
+fn vanishing() -> impl Strategy<Value = Vanishing> {
+    let is_silent = prop::sample::select(&[[true, true], [true, false], [false, true]][..]);
+    (0..5_000u64, is_silent, any::<bool>()).prop_map(|(at_ms, is_silent, has_keepalive)| {
+        Vanishing {
+            at_ms,
+            is_silent,
+            has_keepalive,
+        }
+    })
+}
+
+/// Longer than data are repeated: twice by each path that there may be, one after the other.
+const PATIENCE: Nanos = 3 * 3600 * SECOND;
+
+/// What both sides together may send to a peer that is gone. Data are repeated 15 times on a path (`tcp_retries2`), a DATA_FIN 9
+/// times (`net.mptcp.close_timeout`), a SYN 6 times and every 30 s anew as long as other paths are hoped for.
+const MOST_PACKETS_TO_NOBODY: usize = 3_000;
+
+impl Vanishing {
+    fn applied_to(&self, mut world: World) -> Pair {
+        for stack in &mut world.stacks {
+            let subflow = Arc::make_mut(&mut stack.config.subflow);
+            subflow.keepalive = self.has_keepalive.then_some(KEEPALIVE);
+        }
+        let mut pair = world.pair();
+        pair.keeps_log = false;
+        let (at, is_silent) = (self.at_ms * MILLISECOND, self.is_silent);
+        pair.network
+            .middleboxes
+            .push(lose(usize::MAX, move |place, _| {
+                place.now >= at && is_silent[place.from]
+            }));
+        pair
+    }
+}
+
+const KEEPALIVE: Keepalive = Keepalive {
+    idle: 60 * SECOND,
+    interval: 10 * SECOND,
+    probes: 6,
+};
 
 fn most(buffer: Buffer) -> u64 {
     match buffer {
@@ -325,6 +384,7 @@ proptest! {
     #[test]
     fn streams_arrive_whole(world in world()) {
         let mut pair = world.pair();
+        pair.keeps_log = false;
         play(&world.outages, &mut pair);
         while pair.sides.iter().any(|side| side.finished_at.is_none()) {
             pair.run_for(100 * MILLISECOND);
@@ -340,6 +400,23 @@ proptest! {
         let in_order = |event: &Event| *event == Event::Closed { reason: CloseReason::Finished };
         let sure = pair.sides.iter().filter(|side| side.has_seen(in_order)).count();
         prop_assert!(sure == 2 || (sure == 1 && may_be_unsure));
+    }
+    /// RFC 9293, section 3.8.3, RFC 8684, section 3.3.3: whatever becomes of the peer, what is sent is bounded, and a connection
+    /// that has something to say, or asks whether the peer lives, ends.
+    #[test]
+    fn every_connection_ends_when_its_peer_is_gone(world in world(), vanishing in vanishing()) {
+        let mut pair = vanishing.applied_to(world);
+        pair.run_for(vanishing.at_ms * MILLISECOND);
+        let before = pair.packets;
+        pair.run_for(PATIENCE);
+        prop_assert!(pair.packets - before < MOST_PACKETS_TO_NOBODY, "{} packets", pair.packets - before);
+        prop_assert!(pair.last_packet_at < pair.now - PATIENCE / 3, "{} s ago", (pair.now - pair.last_packet_at) / SECOND);
+        if vanishing.has_keepalive {
+            for side in &pair.sides {
+                prop_assert!(side.has_closed() || side.connection.is_none());
+                prop_assert_eq!(side.endpoint.poll_timeout(), None);
+            }
+        }
     }
     /// RFC 6356, section 3: alone it is TCP, in every packet.
     #[test]
