@@ -3,27 +3,26 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::IntoRawFd;
 use std::sync::Arc;
 
 use libc::{
     EADDRNOTAVAIL, EAFNOSUPPORT, EAGAIN, EALREADY, EBADF, ECONNABORTED, ECONNREFUSED, ECONNRESET,
-    EINPROGRESS, EINVAL, EISCONN, EMFILE, ENOPROTOOPT, ENOTCONN, EPIPE, EPROTONOSUPPORT,
-    ESOCKTNOSUPPORT, ETIMEDOUT,
+    EINPROGRESS, EINVAL, EISCONN, EMFILE, ENOTCONN, EPIPE, EPROTONOSUPPORT, ESOCKTNOSUPPORT,
+    ETIMEDOUT,
 };
-use mptcp::connection::{Algorithms, Buffer, Config, Event, Mode};
+use mptcp::connection::{Algorithms, Config, Connection, Event};
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView, Profile};
 use mptcp::payload::Payload;
-use mptcp::subflow::CloseReason;
+use mptcp::subflow::{CloseReason, Keepalive};
 use mptcp::time::{Nanos, SECOND};
-use mptcp::wire::{IcmpError, Packet};
+use mptcp::wire::{Flags, IcmpError, Packet};
 use mptcp::{cc, pm, sched};
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::options::Options;
-use crate::tcp_info;
 
 /// What the system's `errno` would be.
 pub type Errno = i32;
@@ -34,16 +33,16 @@ pub const IPPROTO_MPTCP: i32 = 262;
 /// Ports that sockets get who do not ask for one, below those of the engine.
 const FIRST_PORT: u16 = 32_768;
 
-/// Headers of IP and TCP in a packet of an Ethernet.
-const IPV4_MSS_BYTES: u16 = 1460;
-const IPV6_MSS_BYTES: u16 = 1440;
+/// Headers of IP and TCP, without options.
+const IPV4_HEADERS_BYTES: u16 = 40;
+const IPV6_HEADERS_BYTES: u16 = 60;
 
 /// The host.
 pub struct Host {
-    options: Options,
+    options: Arc<Options>,
     now: Nanos,
-    endpoint: Endpoint,
-    sockets: BTreeMap<i32, Socket>,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) sockets: BTreeMap<i32, Socket>,
     progress: BTreeMap<ConnectionId, Progress>,
     /// What it has sent and nobody has taken yet.
     sent: VecDeque<(Nanos, Packet)>,
@@ -51,26 +50,50 @@ pub struct Host {
 }
 
 /// A socket.
-struct Socket {
-    config: Config,
-    congestion_control: String,
+pub(crate) struct Socket {
+    /// Those of the host.
+    options: Arc<Options>,
+    pub(crate) config: Config,
+    pub(crate) congestion_control: String,
     is_ipv6: bool,
     is_blocking: bool,
     local: Option<SocketAddr>,
-    state: State,
+    pub(crate) state: State,
     /// Closing it resets its connection (SO_LINGER of 0 s).
-    aborts: bool,
+    pub(crate) aborts: bool,
+    /// The longest segment that it takes (TCP_MAXSEG).
+    pub(crate) max_segment_bytes: Option<u16>,
+    /// Probes of a silent connection as they are set, and whether they are wanted (SO_KEEPALIVE).
+    pub(crate) keepalive: Keepalive,
+    /// How long calls wait that read, and that write or connect (SO_RCVTIMEO, SO_SNDTIMEO).
+    pub(crate) patience: [Option<Nanos>; 2],
 }
 
-enum State {
+/// For what a call waits, by [`Socket::patience`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// For bytes, or a connection.
+    ToRead,
+    /// For room, or the answer to a SYN.
+    ToWrite,
+}
+
+/// Probes of a silent connection, with Linux's defaults.
+const KEEPALIVE: Keepalive = Keepalive {
+    idle: 7200 * SECOND,
+    interval: 75 * SECOND,
+    probes: 9,
+};
+
+pub(crate) enum State {
     Fresh,
     Listening,
     Connected(Stream),
 }
 
 /// What a program has of a connection.
-struct Stream {
-    id: ConnectionId,
+pub(crate) struct Stream {
+    pub(crate) id: ConnectionId,
     /// Taken from the connection, and not yet read.
     waiting: Payload,
     /// Which directions the program has ended.
@@ -80,10 +103,10 @@ struct Stream {
 
 /// What the engine told of a connection.
 #[derive(Clone, Copy, Default)]
-struct Progress {
+pub(crate) struct Progress {
     is_connected: bool,
     has_finished: bool,
-    closed: Option<CloseReason>,
+    pub(crate) closed: Option<CloseReason>,
 }
 
 /// Which directions of a stream are ended.
@@ -102,7 +125,7 @@ impl Host {
     pub fn new(options: Options) -> Self {
         let rng = Box::new(Xoshiro256PlusPlus::seed_from_u64(1));
         Self {
-            options,
+            options: Arc::new(options),
             now: SECOND,
             endpoint: Endpoint::new(NetworkView::default(), rng),
             sockets: BTreeMap::new(),
@@ -144,11 +167,28 @@ impl Host {
     /// A packet arrives. What is neither TCP nor ICMP about it is ignored.
     pub fn receive(&mut self, bytes: &[u8]) {
         if let Ok((packet, _)) = Packet::parse(&Arc::from(bytes)) {
+            self.suit_listener_to(&packet);
             self.endpoint.handle_packet(self.now, &packet);
             self.settle();
         } else if let Ok(error) = IcmpError::parse(bytes) {
             self.endpoint.handle_icmp_error(self.now, &error);
             self.settle();
+        }
+    }
+
+    /// A socket of IPv6 takes connections of both families, and their segments are not of one length.
+    fn suit_listener_to(&mut self, packet: &Packet) {
+        let (flags, port) = (packet.segment.flags, packet.segment.destination_port);
+        if !flags.contains(Flags::SYN) || flags.contains(Flags::ACK) {
+            return;
+        }
+        let is_at_port = |socket: &&Socket| {
+            let is_local = socket.local.is_some_and(|local| local.port() == port);
+            is_local && matches!(socket.state, State::Listening)
+        };
+        if let Some(listener) = self.sockets.values().find(is_at_port) {
+            let profile = listener.profile(packet.source.is_ipv4());
+            self.endpoint.listen(port, profile);
         }
     }
 
@@ -161,7 +201,7 @@ impl Host {
     }
 
     /// Takes up what the engine has to send and to tell.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         while let Some(packet) = self.endpoint.poll_transmit(self.now) {
             self.sent.push_back((self.now, packet));
         }
@@ -193,16 +233,13 @@ impl Host {
             is_multipath: protocol == IPPROTO_MPTCP,
             ..Config::default()
         };
+        config.close_timeout = self.options.close_timeout;
         let subflow = Arc::make_mut(&mut config.subflow);
-        subflow.mss_bytes = if is_ipv6 {
-            IPV6_MSS_BYTES
-        } else {
-            IPV4_MSS_BYTES
-        };
         subflow.window_scale = Some(self.options.window_scale);
         subflow.nagle = true;
         subflow.ecn = self.options.ecn;
         self.add(Socket {
+            options: Arc::clone(&self.options),
             config,
             congestion_control: self.options.congestion_control.clone(),
             is_ipv6,
@@ -210,6 +247,9 @@ impl Host {
             local: None,
             state: State::Fresh,
             aborts: false,
+            max_segment_bytes: None,
+            keepalive: KEEPALIVE,
+            patience: [None; 2],
         })
     }
 
@@ -221,7 +261,7 @@ impl Host {
         Ok(descriptor)
     }
 
-    fn of(&mut self, descriptor: i32) -> Result<&mut Socket, Errno> {
+    pub(crate) fn of(&mut self, descriptor: i32) -> Result<&mut Socket, Errno> {
         self.sockets.get_mut(&descriptor).ok_or(EBADF)
     }
 
@@ -229,6 +269,12 @@ impl Host {
     pub fn blocks(&self, descriptor: i32) -> bool {
         let socket = self.sockets.get(&descriptor);
         socket.is_some_and(|socket| socket.is_blocking)
+    }
+
+    /// How long such a call on it waits, if not for ever.
+    pub fn patience(&self, descriptor: i32, waiting: Waiting) -> Option<Nanos> {
+        let socket = self.sockets.get(&descriptor)?;
+        socket.patience[waiting as usize]
     }
 
     /// Whether they are to.
@@ -246,7 +292,7 @@ impl Host {
         if socket.local.is_some() || !matches!(socket.state, State::Fresh) {
             return Err(EINVAL);
         }
-        socket.local = Some(local);
+        socket.local = Some(canonical(local));
         Ok(())
     }
 
@@ -259,7 +305,7 @@ impl Host {
         }
         socket.config.backlog = usize::try_from(backlog).unwrap_or(0).max(1);
         socket.state = State::Listening;
-        let profile = socket.profile();
+        let profile = socket.profile(local.is_ipv4());
         self.endpoint.listen(local.port(), profile);
         Ok(())
     }
@@ -272,6 +318,7 @@ impl Host {
             .filter(|_| matches!(listener.state, State::Listening));
         let port = port.ok_or(EINVAL)?.port();
         let accepted = Socket {
+            options: Arc::clone(&listener.options),
             config: listener.config.clone(),
             congestion_control: listener.congestion_control.clone(),
             is_ipv6: listener.is_ipv6,
@@ -279,7 +326,11 @@ impl Host {
             local: None,
             state: State::Fresh,
             aborts: false,
+            max_segment_bytes: listener.max_segment_bytes,
+            keepalive: listener.keepalive,
+            patience: listener.patience,
         };
+        let is_ipv6 = listener.is_ipv6;
         let id = self.endpoint.accept(port).ok_or(EAGAIN)?;
         let ends = self.endpoint.connection(id).ok_or(EAGAIN)?.initial();
         let descriptor = self.add(Socket {
@@ -287,7 +338,20 @@ impl Host {
             state: State::Connected(Stream::new(id)),
             ..accepted
         })?;
-        Ok((descriptor, ends.remote))
+        Ok((descriptor, as_told(ends.remote, is_ipv6)))
+    }
+
+    /// Ends the connection of a socket with a reset, and makes it fresh (`connect` with AF_UNSPEC).
+    pub fn disconnect(&mut self, descriptor: i32) -> Result<(), Errno> {
+        let socket = self.of(descriptor)?;
+        let State::Connected(stream) = &socket.state else {
+            return Err(ENOTCONN);
+        };
+        let id = stream.id;
+        (socket.state, socket.local) = (State::Fresh, None);
+        self.endpoint.command(id, Connection::abort);
+        self.settle();
+        Ok(())
     }
 
     /// Opens a connection: EINPROGRESS for the first call.
@@ -299,7 +363,8 @@ impl Host {
             State::Fresh if socket.is_ipv6 != remote.is_ipv6() => return Err(EAFNOSUPPORT),
             State::Fresh => {}
         }
-        let profile = socket.profile();
+        let remote = canonical(remote);
+        let profile = socket.profile(remote.is_ipv4());
         let local = self.start_of(socket.local, remote)?;
         let opened = self.endpoint.connect(self.now, local, remote, &profile);
         let id = opened.map_err(|_| EADDRNOTAVAIL)?;
@@ -357,11 +422,11 @@ impl Host {
         Ok(SocketAddr::new(address, port))
     }
 
-    fn progress(&self, id: ConnectionId) -> Progress {
+    pub(crate) fn progress(&self, id: ConnectionId) -> Progress {
         self.progress.get(&id).copied().unwrap_or_default()
     }
 
-    fn stream(&mut self, descriptor: i32) -> Result<&mut Stream, Errno> {
+    pub(crate) fn stream(&mut self, descriptor: i32) -> Result<&mut Stream, Errno> {
         match &mut self.of(descriptor)?.state {
             State::Connected(stream) => Ok(stream),
             _ => Err(ENOTCONN),
@@ -522,109 +587,17 @@ impl Host {
             .connection(id)
             .map_or(0, |it| it.unacked_bytes()))
     }
-
-    /// The value of an option.
-    pub fn option(&mut self, descriptor: i32, level: i32, name: i32) -> Result<Vec<u8>, Errno> {
-        let number = |value: i32| Ok(value.to_ne_bytes().to_vec());
-        let socket = self.sockets.get(&descriptor).ok_or(EBADF)?;
-        let id = match &socket.state {
-            State::Connected(stream) => Some(stream.id),
-            _ => None,
-        };
-        let connection = id.and_then(|id| self.endpoint.connection(id));
-        match (level, name) {
-            (libc::SOL_SOCKET, libc::SO_ERROR) => {
-                let closed = id.and_then(|id| self.progress(id).closed);
-                number(closed.map_or(0, error_of))
-            }
-            (libc::IPPROTO_TCP, libc::TCP_INFO) => {
-                let subflow = connection.and_then(|it| it.subflows().next());
-                subflow.map(|it| tcp_info::of(&it).to_vec()).ok_or(ENOTCONN)
-            }
-            (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {
-                let subflow = connection.and_then(|it| it.subflows().next());
-                let mss = u32::from(socket.config.subflow.mss_bytes);
-                number(subflow.map_or(mss, |it| it.window.mss_bytes) as i32)
-            }
-            (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {
-                number(i32::from(!socket.config.subflow.nagle))
-            }
-            (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
-                Ok(socket.congestion_control.clone().into_bytes())
-            }
-            (libc::IPPROTO_TCP, TCP_IS_MPTCP) => {
-                let mode = connection.map(|it| it.mode());
-                number(i32::from(mode == Some(Mode::Multipath)))
-            }
-            _ => Err(ENOPROTOOPT),
-        }
-    }
-
-    /// Sets an option. Parameters of the engine cannot change once there is a connection.
-    pub fn set_option(
-        &mut self,
-        descriptor: i32,
-        level: i32,
-        name: i32,
-        value: &[u8],
-    ) -> Result<(), Errno> {
-        let socket = self.of(descriptor)?;
-        let number = value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
-        match (level, name) {
-            (libc::SOL_SOCKET, libc::SO_REUSEADDR) => Ok(()),
-            (libc::SOL_SOCKET, libc::SO_LINGER) => {
-                let seconds = value.get(4..).and_then(<[u8]>::first_chunk);
-                let seconds = seconds.map(|bytes| i32::from_ne_bytes(*bytes));
-                socket.aborts = number.is_some_and(|on| on != 0) && seconds == Some(0);
-                Ok(())
-            }
-            (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
-                let name = String::from_utf8_lossy(value)
-                    .trim_end_matches('\0')
-                    .to_owned();
-                socket.must_be_fresh()?;
-                cc::by_name(&name).ok_or(libc::ENOENT)?;
-                socket.congestion_control = name;
-                Ok(())
-            }
-            _ => self.set_number(descriptor, level, name, number.ok_or(EINVAL)?),
-        }
-    }
-
-    /// Options that a connection takes while it runs, and others before.
-    fn set_number(
-        &mut self,
-        descriptor: i32,
-        level: i32,
-        name: i32,
-        value: i32,
-    ) -> Result<(), Errno> {
-        let socket = self.of(descriptor)?;
-        let State::Connected(Stream { id, .. }) = socket.state else {
-            return socket.set_parameter(level, name, value);
-        };
-        match (level, name) {
-            (libc::SOL_SOCKET, libc::SO_SNDBUF) => self.endpoint.command(id, |connection| {
-                connection.set_send_buffer(u64::from(value.unsigned_abs()));
-            }),
-            (libc::IPPROTO_TCP, libc::TCP_NODELAY) => self
-                .endpoint
-                .command(id, |connection| connection.set_nagle(value == 0)),
-            _ => return Err(ENOPROTOOPT),
-        };
-        self.settle();
-        Ok(())
-    }
 }
 
-/// Of Linux 5.16 and newer.
-const TCP_IS_MPTCP: i32 = 43;
-
 impl Socket {
-    fn profile(&self) -> Profile {
+    /// For connections of that family.
+    fn profile(&self, is_ipv4: bool) -> Profile {
         let name = self.congestion_control.clone();
+        let mut config = self.config.clone();
+        Arc::make_mut(&mut config.subflow).mss_bytes = self.mss_bytes(is_ipv4);
+        let options = Arc::clone(&self.options);
         Profile {
-            config: self.config.clone().into(),
+            config: config.into(),
             algorithms: Box::new(move |connection| Algorithms {
                 congestion_control: cc::by_name(&name).expect("was looked up")(
                     &cc::Parameters::default(),
@@ -632,42 +605,32 @@ impl Socket {
                 scheduler: sched::by_name("kernel_default").expect("a scheduler")(
                     &sched::Parameters::default(),
                 ),
-                path_manager: pm::by_name("passive").expect("a path manager")(
+                path_manager: pm::by_name("kernel_endpoints").expect("a path manager")(
                     connection,
-                    &pm::Parameters::default(),
+                    &pm::Parameters {
+                        endpoints: Some(options.endpoints.clone()),
+                        limits: options.limits,
+                        ..pm::Parameters::default()
+                    },
                 ),
             }),
         }
     }
 
-    fn must_be_fresh(&self) -> Result<(), Errno> {
-        match self.state {
-            State::Fresh => Ok(()),
-            _ => Err(ENOPROTOOPT),
-        }
+    /// What fits into a packet of the device beside the headers (RFC 9293, section 3.7.1).
+    pub(crate) fn mss_bytes(&self, is_ipv4: bool) -> u16 {
+        let headers_bytes = match is_ipv4 {
+            true => IPV4_HEADERS_BYTES,
+            false => IPV6_HEADERS_BYTES,
+        };
+        let most = self.options.mtu_bytes - headers_bytes;
+        self.max_segment_bytes
+            .map_or(most, |wanted| wanted.min(most))
     }
 
-    fn set_parameter(&mut self, level: i32, name: i32, value: i32) -> Result<(), Errno> {
-        self.must_be_fresh()?;
-        let bytes = u64::from(value.unsigned_abs());
-        let subflow = Arc::make_mut(&mut self.config.subflow);
-        match (level, name) {
-            // Linux doubles what is asked for, for what it keeps beside the payload.
-            (libc::SOL_SOCKET, libc::SO_RCVBUF) => {
-                self.config.receive_buffer = Buffer::Fixed(bytes)
-            }
-            (libc::SOL_SOCKET, libc::SO_SNDBUF) => self.config.send_buffer = Buffer::Fixed(bytes),
-            (libc::IPPROTO_TCP, libc::TCP_NODELAY) => subflow.nagle = value == 0,
-            (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {
-                let asked = u16::try_from(value).map_err(|_| EINVAL)?;
-                subflow.mss_bytes = subflow.mss_bytes.min(asked);
-            }
-            (libc::IPPROTO_TCP, libc::TCP_SYNCNT) => {
-                subflow.syn_retries.count = u32::try_from(value).map_err(|_| EINVAL)?;
-            }
-            _ => return Err(ENOPROTOOPT),
-        }
-        Ok(())
+    /// The family of its packets, as far as it is known.
+    pub(crate) fn is_ipv4(&self) -> bool {
+        self.local.map_or(!self.is_ipv6, |local| local.is_ipv4())
     }
 }
 
@@ -682,7 +645,20 @@ impl Stream {
     }
 }
 
-fn error_of(reason: CloseReason) -> Errno {
+/// An address of IPv4 in the form of IPv6 is one of IPv4 (RFC 4291, section 2.5.5.2).
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// What a socket of that family calls the address of a peer.
+fn as_told(address: SocketAddr, is_ipv6: bool) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if is_ipv6 => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),
+        ip => SocketAddr::new(ip, address.port()),
+    }
+}
+
+pub(crate) fn error_of(reason: CloseReason) -> Errno {
     match reason {
         CloseReason::Finished => ENOTCONN,
         CloseReason::Reset => ECONNRESET,

@@ -14,7 +14,7 @@ use libc::{
     sockaddr_in, sockaddr_in6, socklen_t, ssize_t, timeval, useconds_t,
 };
 
-use crate::host::{Errno, Host, Shutdown};
+use crate::host::{Errno, Host, Shutdown, Waiting};
 use crate::options::Options;
 use crate::turns::Turns;
 
@@ -223,7 +223,7 @@ unsafe extern "C" fn accept(
     len: *mut socklen_t,
 ) -> c_int {
     let turns = unsafe { turns(userdata) };
-    match turns.wait(fd, |host| host.accept(fd)) {
+    match turns.wait(fd, Waiting::ToRead, |host| host.accept(fd)) {
         Ok((accepted, peer)) => {
             unsafe { tell_address(peer, address, len) };
             accepted
@@ -239,13 +239,19 @@ unsafe extern "C" fn connect(
     len: socklen_t,
 ) -> c_int {
     let (turns, remote) = unsafe { (turns(userdata), address_of(address, len)) };
+    if unsafe { says_unspecified(address, len) } {
+        return status(turns.call(|host| host.disconnect(fd)));
+    }
     let begun = remote.and_then(|remote| turns.call(|host| host.connect(fd, remote)));
-    let waits = begun == Err(libc::EINPROGRESS) && turns.call(|host| host.blocks(fd));
-    status(if waits {
-        turns.wait(fd, |host| host.outcome(fd))
-    } else {
-        begun
-    })
+    let is_under_way = matches!(begun, Err(libc::EINPROGRESS | libc::EALREADY));
+    if !is_under_way || !turns.call(|host| host.blocks(fd)) {
+        return status(begun);
+    }
+    match turns.wait(fd, Waiting::ToWrite, |host| host.outcome(fd)) {
+        // The answer takes longer than the program waits.
+        Err(libc::EAGAIN) => status(begun),
+        outcome => status(outcome),
+    }
 }
 
 /// Where bytes go to, or come from: pieces one after the other.
@@ -288,7 +294,7 @@ unsafe fn read_to(
     let most = pieces.iter().map(|piece| piece.iov_len).sum();
     let read = |host: &mut Host| host.read(fd, most, flags & libc::MSG_PEEK != 0);
     let bytes = match flags & libc::MSG_DONTWAIT {
-        0 => turns.wait(fd, read)?,
+        0 => turns.wait(fd, Waiting::ToRead, read)?,
         _ => turns.call(read)?,
     };
     let mut left = &bytes[..];
@@ -324,7 +330,7 @@ unsafe fn write_from(
     }
     // A socket that blocks takes all.
     let mut written = 0;
-    turns.wait(fd, |host| {
+    turns.wait(fd, Waiting::ToWrite, |host| {
         written += host.write(fd, &bytes[written..])?;
         match written < bytes.len() && host.blocks(fd) {
             true => Err(libc::EAGAIN),
@@ -640,6 +646,12 @@ unsafe extern "C" fn splice(
     failed(ENOSYS)
 }
 
+/// Whether an address is of no family.
+unsafe fn says_unspecified(address: *const sockaddr, len: socklen_t) -> bool {
+    let is_there = !address.is_null() && len as usize >= mem::size_of::<sockaddr>();
+    is_there && c_int::from(unsafe { (*address).sa_family }) == libc::AF_UNSPEC
+}
+
 unsafe fn address_of(address: *const sockaddr, len: socklen_t) -> Result<SocketAddr, Errno> {
     let len = len as usize;
     if address.is_null() || len < mem::size_of::<sockaddr>() {
@@ -669,10 +681,9 @@ unsafe fn tell_address(address: SocketAddr, to: *mut sockaddr, len: *mut socklen
         SocketAddr::V4(_) => mem::size_of::<sockaddr_in>(),
         SocketAddr::V6(_) => bytes.len(),
     };
-    let family = if address.is_ipv4() {
-        libc::AF_INET
-    } else {
-        libc::AF_INET6
+    let family = match address {
+        SocketAddr::V4(_) => libc::AF_INET,
+        SocketAddr::V6(_) => libc::AF_INET6,
     };
     bytes[..2].copy_from_slice(&(family as u16).to_ne_bytes());
     bytes[2..4].copy_from_slice(&address.port().to_be_bytes());

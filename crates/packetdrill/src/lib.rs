@@ -3,6 +3,7 @@
 //!
 //! - [`host`]: sockets over an [`Endpoint`](mptcp::endpoint::Endpoint), in virtual time, as programs see them;
 //! - [`options`]: what `--so_flags` says;
+//! - `socket_options`: what sockets can be told and asked;
 //! - `tcp_info`: the answer to `TCP_INFO`;
 //! - [`turns`]: calls that block, while another thread runs the script;
 //! - [`interface`]: the table of C functions that packetdrill is given. All unsafe code is there.
@@ -10,5 +11,6 @@
 pub mod host;
 pub mod interface;
 pub mod options;
+mod socket_options;
 mod tcp_info;
 pub mod turns;

@@ -3,6 +3,13 @@
 use std::net::IpAddr;
 
 use mptcp::cc;
+use mptcp::pm::{Endpoint, EndpointFlags, Limits};
+use mptcp::time::{Nanos, SECOND};
+
+const ETHERNET_MTU_BYTES: u16 = 1500;
+
+/// What every link of IPv4 takes, and what a header of IPv6 with a segment needs (RFC 791, section 3.1).
+const LEAST_MTU_BYTES: u16 = 68;
 
 /// Parameters of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +22,14 @@ pub struct Options {
     pub congestion_control: String,
     /// Whether connections ask for ECN, and agree to it.
     pub ecn: bool,
+    /// The longest packets of the device.
+    pub mtu_bytes: u16,
+    /// What `ip mptcp endpoint` sets, in order: the first has ID 1.
+    pub endpoints: Vec<Endpoint>,
+    /// What `ip mptcp limits` sets.
+    pub limits: Limits,
+    /// `net.mptcp.close_timeout`.
+    pub close_timeout: Nanos,
 }
 
 impl Default for Options {
@@ -24,6 +39,14 @@ impl Default for Options {
             window_scale: 8,
             congestion_control: "cubic".to_owned(),
             ecn: false,
+            mtu_bytes: ETHERNET_MTU_BYTES,
+            endpoints: Vec::new(),
+            // Those of a kernel that nobody has set.
+            limits: Limits {
+                subflows: 2,
+                add_addr_accepted: 0,
+            },
+            close_timeout: 60 * SECOND,
         }
     }
 }
@@ -54,11 +77,27 @@ impl Options {
                 let scale = value.parse().ok().filter(|scale| *scale <= 14);
                 self.window_scale = scale.ok_or_else(|| wrong("a number from 0 to 14"))?;
             }
+            "mtu" => {
+                let mtu = value.parse().ok().filter(|mtu| *mtu >= LEAST_MTU_BYTES);
+                self.mtu_bytes =
+                    mtu.ok_or_else(|| wrong(&format!("a number from {LEAST_MTU_BYTES} to 65535")))?;
+            }
+            "endpoint" => self.endpoints.push(endpoint(value).ok_or_else(|| {
+                wrong("an IP address with flags of signal, subflow, backup, fullmesh and laminar, as in 192.168.0.2+signal,")
+            })?),
+            "subflows" => self.limits.subflows = limit(value).ok_or_else(|| wrong(LIMITS))?,
+            "add_addr_accepted" => {
+                self.limits.add_addr_accepted = limit(value).ok_or_else(|| wrong(LIMITS))?;
+            }
+            "close_timeout" => {
+                let seconds: u32 = value.parse().map_err(|_| wrong("a number of seconds"))?;
+                self.close_timeout = u64::from(seconds) * SECOND;
+            }
             "ecn" => self.ecn = switch(value).ok_or_else(|| wrong("on or off"))?,
             "cc" if cc::by_name(value).is_some() => self.congestion_control = value.to_owned(),
             "cc" => return Err(wrong("the name of a congestion control")),
             _ => {
-                let allowed = "local, wscale, cc, ecn";
+                let allowed = "local, wscale, cc, ecn, mtu, endpoint, subflows, add_addr_accepted, close_timeout";
                 return Err(format!("{name} is not known; allowed: {allowed}"));
             }
         }
@@ -71,5 +110,77 @@ fn switch(value: &str) -> Option<bool> {
         "on" => Some(true),
         "off" => Some(false),
         _ => None,
+    }
+}
+
+const LIMITS: &str = "a number from 0 to 8";
+
+/// The kernel takes no larger one.
+fn limit(value: &str) -> Option<usize> {
+    value.parse().ok().filter(|limit| *limit <= 8)
+}
+
+fn endpoint(value: &str) -> Option<Endpoint> {
+    let mut words = value.split('+');
+    let address = words.next()?.parse().ok()?;
+    let flag = |name| match name {
+        "signal" => Some(EndpointFlags::SIGNAL),
+        "subflow" => Some(EndpointFlags::SUBFLOW),
+        "backup" => Some(EndpointFlags::BACKUP),
+        "fullmesh" => Some(EndpointFlags::FULLMESH),
+        "laminar" => Some(EndpointFlags::LAMINAR),
+        _ => None,
+    };
+    let flags: Vec<_> = words.map(flag).collect::<Option<_>>()?;
+    let flags = flags
+        .into_iter()
+        .fold(EndpointFlags::default(), |all, flag| all | flag);
+    Some(Endpoint {
+        address,
+        port: None,
+        flags: EndpointFlags::from_bits(flags.bits()).ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_wrong_says_what_is_wanted() {
+        for (word, wanted) in [
+            ("mtu=40", "mtu=40: a number from 68 to 65535 is wanted"),
+            (
+                "endpoint=192.168.0.2+sign",
+                "endpoint=192.168.0.2+sign: an IP address with flags",
+            ),
+            (
+                "endpoint=1.1.1.1+signal+fullmesh",
+                "endpoint=1.1.1.1+signal+fullmesh: an IP address",
+            ),
+            ("subflows=9", "subflows=9: a number from 0 to 8 is wanted"),
+            ("mss=1", "mss is not known; allowed: local"),
+        ] {
+            let error = Options::parse(word).unwrap_err();
+            assert!(error.starts_with(wanted), "{error}");
+        }
+    }
+
+    #[test]
+    fn endpoints_stand_in_their_order() {
+        let flags = "endpoint=10.0.0.2+signal,endpoint=fd00::2+subflow+backup,subflows=8";
+        let options = Options::parse(flags).unwrap();
+        let addresses: Vec<_> = options
+            .endpoints
+            .iter()
+            .map(|one| one.address.to_string())
+            .collect();
+        assert_eq!(addresses, ["10.0.0.2", "fd00::2"]);
+        assert!(
+            options.endpoints[1]
+                .flags
+                .has(EndpointFlags::SUBFLOW | EndpointFlags::BACKUP)
+        );
+        assert_eq!(options.limits.subflows, 8);
     }
 }

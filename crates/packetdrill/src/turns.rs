@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mptcp::time::{Nanos, SECOND};
 
-use crate::host::{Errno, Host};
+use crate::host::{Errno, Host, Waiting};
 
 /// The longest, in real time, that the script waits for the thread of a call that has just ended to look at the clock.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -61,14 +61,16 @@ impl Turns {
         answer
     }
 
-    /// Makes a call on a socket until it has an answer other than EAGAIN, unless the socket does not block. On the thread of the
-    /// script nobody else lets time pass: there it does so itself.
+    /// Makes a call on a socket until it has an answer other than EAGAIN, unless the socket does not block, or not so long. On the
+    /// thread of the script nobody else lets time pass: there it does so itself.
     pub fn wait<T>(
         &self,
         socket: i32,
+        waiting: Waiting,
         mut call: impl FnMut(&mut Host) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        self.block(None, |host| {
+        let patience = self.lock().host.patience(socket, waiting);
+        self.block(patience, |host| {
             let answer = call(host);
             match matches!(answer, Err(libc::EAGAIN)) && host.blocks(socket) {
                 true => Err(answer),

@@ -60,6 +60,14 @@ impl Script {
         unsafe { (self.0.accept)(self.0.userdata, fd, ptr::null_mut(), ptr::null_mut()) }
     }
 
+    /// Towards the peer: 0, or -1 and the error.
+    fn connect(&self, fd: c_int) -> (c_int, Option<c_int>) {
+        let (remote, len) = address(REMOTE, PEER_PORT);
+        let remote = ptr::from_ref(&remote).cast();
+        let connected = unsafe { (self.0.connect)(self.0.userdata, fd, remote, len) };
+        (connected, (connected < 0).then(errno))
+    }
+
     fn write(&self, fd: c_int, bytes: &[u8]) -> isize {
         unsafe { (self.0.write)(self.0.userdata, fd, bytes.as_ptr().cast(), bytes.len()) }
     }
@@ -204,10 +212,7 @@ fn a_connection_starts_from_the_address_of_the_flags() {
     let flags = unsafe { (script.0.fcntl)(script.0.userdata, fd, libc::F_GETFL, 0) };
     let nonblocking = (flags | libc::O_NONBLOCK).into();
     unsafe { (script.0.fcntl)(script.0.userdata, fd, libc::F_SETFL, nonblocking) };
-    let (remote, len) = address(REMOTE, PEER_PORT);
-    let remote = ptr::from_ref(&remote).cast();
-    let connected = unsafe { (script.0.connect)(script.0.userdata, fd, remote, len) };
-    assert_eq!((connected, errno()), (-1, libc::EINPROGRESS));
+    assert_eq!(script.connect(fd), (-1, Some(libc::EINPROGRESS)));
     let (_, syn) = script.sniff().unwrap();
     assert_eq!(syn.options.window_scale, Some(3));
     assert!(syn.flags.contains(Flags::ECE | Flags::CWR));
@@ -270,10 +275,54 @@ fn flags_that_are_not_known_are_named() {
         ("wscale=15", "0 to 14"),
         ("cc=fast", "congestion control"),
         ("local=here", "IP address"),
-        ("mtu=9000", "allowed: local, wscale, cc, ecn"),
+        ("mss=9000", "allowed: local, wscale, cc, ecn, mtu"),
         ("ecn", "name=value"),
     ] {
         let error = Options::parse(flags).unwrap_err();
         assert!(error.contains(named), "{error}");
     }
+}
+
+#[test]
+fn a_second_connect_waits_where_the_socket_blocks() {
+    let script = Script::new("local=192.168.0.1");
+    let fd = script.socket(libc::IPPROTO_TCP);
+    let connect = || script.connect(fd);
+    let set_flags = |flags: c_int| unsafe {
+        (script.0.fcntl)(script.0.userdata, fd, libc::F_SETFL, flags.into());
+    };
+    set_flags(libc::O_RDWR | libc::O_NONBLOCK);
+    assert_eq!(connect(), (-1, Some(libc::EINPROGRESS)));
+    assert_eq!(connect(), (-1, Some(libc::EALREADY)));
+    set_flags(libc::O_RDWR);
+    let begun = script.now_us();
+    assert_eq!(connect(), (-1, Some(libc::ETIMEDOUT)));
+    let waited_us = script.now_us() - begun;
+    assert!(waited_us > 10_000_000, "{waited_us}");
+}
+
+#[test]
+fn a_call_waits_no_longer_than_its_option_says() {
+    let script = Script::new("local=192.168.0.1");
+    let fd = script.socket(libc::IPPROTO_TCP);
+    let timeout = [0_i64, 600_000];
+    let set = unsafe {
+        let (value, len) = (
+            timeout.as_ptr().cast(),
+            mem::size_of_val(&timeout) as socklen_t,
+        );
+        (script.0.setsockopt)(
+            script.0.userdata,
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_SNDTIMEO,
+            value,
+            len,
+        )
+    };
+    assert_eq!(set, 0);
+    let begun = script.now_us();
+    assert_eq!(script.connect(fd), (-1, Some(libc::EINPROGRESS)));
+    assert_eq!(script.connect(fd), (-1, Some(libc::EALREADY)));
+    assert_eq!((script.now_us() - begun) / 1000, 1200);
 }
