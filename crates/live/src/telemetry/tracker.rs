@@ -134,8 +134,9 @@ impl Tracker {
             was_made_tcp,
             subflows,
         } = observation;
+        let is_plain = mptcp.is_none();
         for info in subflows {
-            self.observe_subflow(end, cookie, info);
+            self.observe_subflow(end, cookie, is_plain, info);
         }
         let now = self.now;
         let connection = self.connections.entry(cookie).or_insert(Connection {
@@ -165,15 +166,19 @@ impl Tracker {
         self.count(cookie);
     }
 
-    fn observe_subflow(&mut self, end: StreamEnd, cookie: u64, info: SubflowInfo) {
+    fn observe_subflow(&mut self, end: StreamEnd, cookie: u64, is_plain: bool, info: SubflowInfo) {
         let (local, remote) = match end {
             StreamEnd::Sender => (info.local, info.remote),
             StreamEnd::Receiver => (info.remote, info.local),
         };
         let now = self.now;
-        let is_known = |subflow: &mut Subflow| match subflow.side(end) {
-            Some(side) => side.cookie == cookie && side.id == info.id,
-            None => false,
+        // What has become plain TCP has lost the number that it had as a subflow.
+        let is_known = |subflow: &mut Subflow| {
+            let is_same = is_plain && subflow.is(local, remote);
+            match subflow.side(end) {
+                Some(side) => side.cookie == cookie && (is_same || side.id == info.id),
+                None => false,
+            }
         };
         let known = self
             .open
@@ -189,6 +194,7 @@ impl Tracker {
             let side = side.as_mut().expect("it was just found");
             side.tcp.update(info.tcp);
             side.is_backup = info.is_backup;
+            side.id = info.id;
             side.seen_ns = now;
             return;
         }
@@ -459,5 +465,54 @@ impl Connection {
             retransmits: info.and_then(|info| info.retransmits),
             retransmitted_bytes: info.and_then(|info| info.bytes_retransmitted),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(mptcp: Option<MptcpInfo>, id: u32, bytes_received: u64) -> Observation {
+        let tcp = TcpInfo {
+            was_established: true,
+            bytes_received,
+            ..TcpInfo::default()
+        };
+        let subflow = SubflowInfo {
+            id: Some(id),
+            local: SocketAddr::from(([10, 1, 1, 2], 5001)),
+            remote: SocketAddr::from(([10, 1, 1, 1], 40_000)),
+            is_backup: None,
+            tcp,
+        };
+        Observation {
+            cookie: 7,
+            mptcp,
+            was_made_tcp: false,
+            subflows: vec![subflow],
+        }
+    }
+
+    #[test]
+    fn a_connection_that_becomes_plain_tcp_keeps_its_one_subflow_and_counts_its_bytes_once() {
+        let multipath = MptcpInfo {
+            flags: IS_MULTIPATH,
+            bytes_received: Some(1000),
+            ..MptcpInfo::default()
+        };
+        let mut tracker = Tracker::default();
+        let mut told = None;
+        // The kernel numbers subflows from 1; a plain socket is 0.
+        for (now, mptcp, id, bytes) in [(1, Some(multipath), 1, 1000), (2, None, 0, 5000)] {
+            tracker.begin(now);
+            tracker.observe(StreamEnd::Receiver, true, seen(mptcp, id, bytes));
+            told = Some(tracker.end(|_, _| None));
+        }
+        let told = told.expect("two samples");
+        assert_eq!(told.fallback(), Some(Fallback::Later));
+        assert_eq!(told.bytes_received, Some(5000));
+        let all = tracker.all();
+        let carried: Vec<_> = all.iter().map(|subflow| subflow.bytes_received).collect();
+        assert_eq!(carried, [Some(5000)]);
     }
 }
