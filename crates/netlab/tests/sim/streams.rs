@@ -45,6 +45,21 @@ fn subflows_are_told_with_their_links_and_what_they_carried() {
 }
 
 #[test]
+fn subflows_of_short_connections_carried_all_that_their_flow_did() {
+    let app = json!({"kind": "short_flows", "bytes": 100_000, "every_ns": 400 * MS, "poisson_mean_ns": null});
+    for transport in ["tcp", "mptcp"] {
+        let mut experiment = parallel(transport, &["one", "two"], app.clone());
+        experiment["links"][1]["forward"]["delay_ns"] = json!(15 * MS);
+        experiment["duration_ns"] = json!(3 * SECOND);
+        let summary = run(&experiment).summary;
+        let flow = &summary.flows[0];
+        assert_eq!((&flow.error, flow.bytes), (&None, 800_000), "{transport}");
+        let carried: u64 = flow.subflows.iter().map(|it| it.bytes).sum();
+        assert_eq!(carried, flow.bytes, "{transport}");
+    }
+}
+
+#[test]
 fn one_connection_goes_over_ipv4_and_ipv6() {
     for handshake in ["primary", "race"] {
         let mut experiment = parallel("mptcp", &["one", "two"], bulk());

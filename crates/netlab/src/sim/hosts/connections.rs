@@ -170,12 +170,17 @@ impl Hosts {
         let connection = self.hosts[host].endpoint.connection(id);
         let reinjected = connection.map_or(0, |it| it.counters().reinjected_bytes);
         let opener = connection.map(|it| it.initial().local);
+        // Its subflows may stay for minutes yet (TIME-WAIT), and are looked at no more.
+        let last = connection.map(|it| it.subflows().collect::<Vec<_>>());
         let Some((slot, stream)) = self.slot(host, id) else {
             return;
         };
         slot.is_closed = true;
         slot.session = None;
         let record = &mut stream.record;
+        for state in last.iter().flatten() {
+            record.subflows.observe(slot.end, state);
+        }
         record.reinjected_before += reinjected;
         if reason != CloseReason::Finished {
             record.fail(match stream.app {
