@@ -97,6 +97,17 @@ REPLACED = [
         "allowed: more than 0, and at most recreation_longest, which is 30s",
     ),
     (
+        "client: {}",
+        "client: {host_jitter: {p50: 20us, p90: 10us, p99: 30us, max: 40us}}",
+        "2:31: hosts.client.host_jitter: the quantiles are 20us, 10us, 30us, 40us; "
+        "allowed: 0 <= p50 <= p90 <= p99 <= max <= 1s",
+    ),
+    (
+        "client: {}",
+        "client: {host_jitter: 20us}",
+        "2:31: hosts.client.host_jitter: found '20us'; allowed: linux, none",
+    ),
+    (
         "server: {}}",
         "server: {}",
         "3:1: broken YAML: the '{' of line 2 is neither continued nor closed here; allowed: ',' or '}'",

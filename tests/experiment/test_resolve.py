@@ -140,6 +140,15 @@ def test_given_routes_win_over_the_shortest() -> None:
     assert [hop["link"] for hop in data["flows"][0]["paths"][0]["hops"]] == ["l1", "uk-hr", "hr-de", "l2"]
 
 
+def test_hosts_take_the_time_of_linux_unless_told_otherwise() -> None:
+    jitter = {"p50": "1us", "p90": "2us", "p99": "3us", "max": "4us"}
+    hosts = {"client": {"host_jitter": "none"}, "server": {}, "other": {"host_jitter": jitter}}
+    client, server, other = (host["host_jitter"] for host in data_of(hosts=hosts)["hosts"])
+    assert client == {"kind": "none"}
+    assert server == {"kind": "linux", "p50_ns": 20_000, "p90_ns": 50_000, "p99_ns": 140_000, "max_ns": 350_000}
+    assert other == {"kind": "quantiles", "p50_ns": 1000, "p90_ns": 2000, "p99_ns": 3000, "max_ns": 4000}
+
+
 def test_addresses_can_be_given() -> None:
     data = data_of(hosts={"client": {"interfaces": {"wlan0": {"address": "10.1.1.7/24", "up": False}}}, "server": {}})
     addresses = {interface["id"]: interface["ipv4"] for interface in data["interfaces"]}

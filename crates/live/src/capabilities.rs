@@ -79,6 +79,9 @@ const FIXED: &[Capability] = &[
         "fallback strict",
         "the kernel falls back as it does: use our own stack with --on userspace, or the simulator",
     ),
+    Capability::has("host_jitter linux"),
+    Capability::lacks("host_jitter none", TAKES_ITS_TIME),
+    Capability::lacks("host_jitter quantiles", TAKES_ITS_TIME),
     Capability::has("first_hop network"),
     Capability::lacks(
         "first_hop host",
@@ -119,6 +122,8 @@ const FIXED: &[Capability] = &[
     ),
     Capability::has("scheduler kernel_default"),
 ];
+
+const TAKES_ITS_TIME: &str = "hosts in real time take the time that this machine takes, which is host_jitter linux: use the simulator";
 
 /// Schedulers of other stacks.
 const SCHEDULERS: &[&str] = &[

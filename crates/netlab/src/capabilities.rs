@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::parameters::Kind;
 use crate::resolved::{
-    Action, Algorithm, Direction, Experiment, Flow, Handshake, Host, Link, LinkDownBy, Loss,
-    OWN_CLASS, OWN_OBJECT, Transport,
+    Action, Algorithm, Direction, Experiment, Flow, Handshake, Host, HostJitter, Link, LinkDownBy,
+    Loss, OWN_CLASS, OWN_OBJECT, Transport,
 };
 
 /// Something that a description can ask for.
@@ -130,6 +130,10 @@ impl<'a> Capabilities<'a> {
         let first_hop = host.first_hop.name();
         let first_hop = self.unless_there(&format!("{place}.first_hop"), "first_hop", first_hop);
         missing.extend(stack.into_iter().chain(fallback).chain(first_hop));
+        if host.host_jitter != HostJitter::Unsaid {
+            let place = format!("{place}.host_jitter");
+            missing.extend(self.unless_there(&place, "host_jitter", host.host_jitter.name()));
+        }
         if host.one_at_a_time {
             missing.extend(self.unless_possible(format!("{place}.one_at_a_time"), "one_at_a_time"));
         }

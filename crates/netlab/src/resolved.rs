@@ -23,8 +23,8 @@ pub use experiment::{
 };
 pub use flow::{Application, Flow, FlowEnd, Handshake, Hop, HopDirection, Path, Transport, Video};
 pub use host::{
-    Behaviour, BehaviourName, FailedAfter, Fallback, FirstHop, Host, Recreation, Reinjection,
-    Stack, SubflowOrder, Timers,
+    Behaviour, BehaviourName, FailedAfter, Fallback, FirstHop, Host, HostJitter, JitterQuantiles,
+    Recreation, Reinjection, Stack, SubflowOrder, Timers,
 };
 pub use middlebox::{
     AcknowledgeEarly, ChangeBytes, Coalesce, Duplicate, Element, InsertBytes, Middlebox,

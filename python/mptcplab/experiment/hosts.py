@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from mptcplab.experiment.base import ONE_OR_MORE, Model, Name, Shorthand, described
 from mptcplab.units import Duration, Size
@@ -102,6 +102,32 @@ class Interface(Model):
     """Whether it is up at the start."""
 
 
+class HostJitter(Model):
+    """Times that a host takes, by their quantiles, linear in between; in order per host."""
+
+    p50: Duration
+    """Half of the times are at most this."""
+    p90: Duration
+    """Nine of ten."""
+    p99: Duration
+    """99 of 100."""
+    max: Duration
+    """All of them; at most 1 s."""
+
+    @model_validator(mode="after")
+    def _quantiles_ascend(self) -> HostJitter:
+        ascending = (self.p50, self.p90, self.p99, self.max)
+        if list(ascending) != sorted(ascending) or self.p50 < 0 or self.max > Duration("1s"):
+            found = f"the quantiles are {', '.join(map(str, ascending))}"
+            raise described(found, "0 <= p50 <= p90 <= p99 <= max <= 1s")
+        return self
+
+
+#: What a host takes on Linux 6.18, beyond the least, from the arrival of data to the departure of their acknowledgment
+#: (docs/description/hosts-and-nodes.md#hosts-take-time). `max` is the 99.9th percentile.
+LINUX_JITTER = HostJitter(p50=Duration("20us"), p90=Duration("50us"), p99=Duration("140us"), max=Duration("350us"))
+
+
 class Host(Model):
     """An end of flows. It does not forward."""
 
@@ -130,6 +156,12 @@ class Host(Model):
     """Initial congestion window, in segments."""
     first_hop: Literal["network", "host"] = "network"
     """Where the first queue is: in the network, or in the host, which then feels back-pressure."""
+    host_jitter: Annotated[
+        Annotated[Literal["linux", "none"], Tag("<word>")] | Annotated[HostJitter, Tag("<quantiles>")],
+        Discriminator(lambda value: "<word>" if isinstance(value, str) else "<quantiles>"),
+    ] = "linux"
+    """How long it takes to handle what arrives and how late its timers fire, at random: as hosts on Linux, not at all,
+    or with quantiles of your own. In real time `linux` is whatever the machine takes, and the others are refused."""
     behaviour: Annotated[list[Behaviour], ONE_OR_MORE, Field(min_length=1)] = [Behaviour(preset="mainline")]
     """How it meets failures: one, or a list in order of preference. A substitution is recorded."""
     interfaces: dict[Name, Interface] = {}

@@ -19,7 +19,7 @@ from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.description import Experiment
 from mptcplab.experiment.directions import SIDES
 from mptcplab.experiment.flow_paths import FlowPaths
-from mptcplab.experiment.hosts import PRESETS, Behaviour, Host, NetworkNode
+from mptcplab.experiment.hosts import LINUX_JITTER, PRESETS, Behaviour, Host, HostJitter, NetworkNode
 from mptcplab.experiment.hosts import Interface as InterfaceSettings
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.origins import origins_of
@@ -445,8 +445,18 @@ def _host(name: str, host: Host) -> dict[str, Any]:
         "rcvbuf_bytes": int(host.rcvbuf),
         "sndbuf_bytes": int(host.sndbuf),
         "initial_window_segments": host.initial_window,
+        "host_jitter": _host_jitter(host.host_jitter),
         "behaviour": [_behaviour(behaviour) for behaviour in host.behaviour],
     }
+
+
+def _host_jitter(jitter: str | HostJitter) -> dict[str, Any]:
+    """`linux` with its quantiles, so that who reads it need not know them."""
+    if jitter == "none":
+        return {"kind": "none"}
+    times = LINUX_JITTER if isinstance(jitter, str) else jitter
+    quantiles = {f"{name}_ns": int(getattr(times, name)) for name in HostJitter.model_fields}
+    return {"kind": "linux" if isinstance(jitter, str) else "quantiles", **quantiles}
 
 
 def _behaviour(behaviour: Behaviour) -> dict[str, Any]:

@@ -55,6 +55,25 @@ class Behaviour(TypedDict):
 
 
 @_strict
+class NoHostJitter(TypedDict):
+    """It takes no time."""
+
+    kind: Literal["none"]
+
+
+@_strict
+class HostJitter(TypedDict):
+    """Quantiles of the times that it takes, linear in between."""
+
+    kind: Literal["linux", "quantiles"]
+    """`linux`: in real time the machine's own."""
+    p50_ns: Count
+    p90_ns: Count
+    p99_ns: Count
+    max_ns: Count
+
+
+@_strict
 class Host(TypedDict):
     """An end of flows."""
 
@@ -71,6 +90,9 @@ class Host(TypedDict):
     sndbuf_bytes: Count
     initial_window_segments: Count
     first_hop: Literal["network", "host"]
+    host_jitter: NotRequired[Annotated[NoHostJitter | HostJitter, Field(discriminator="kind")]]
+    """How long it takes to handle what arrives, and how late its timers fire. Without it, in descriptions from before
+    there was one: no time in the simulator, in real time the machine's own."""
     behaviour: Annotated[list[Behaviour], Field(min_length=1)]
     """In order of preference."""
 

@@ -33,6 +33,9 @@ pub struct Host {
     pub initial_window_segments: u32,
     /// Where the bottleneck of its first link queues.
     pub first_hop: FirstHop,
+    /// How long it takes to handle what arrives and to act when a timer fires.
+    #[serde(default, skip_serializing_if = "HostJitter::is_unsaid")]
+    pub host_jitter: HostJitter,
     /// What distinguishes implementations of Multipath TCP, in order of preference.
     pub behaviour: Vec<Behaviour>,
 }
@@ -105,6 +108,70 @@ impl FirstHop {
             Self::Network => "network",
             Self::Host => "host",
         }
+    }
+}
+
+/// How long a host takes to handle what arrives, and to act when a timer fires, beyond what is always the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum HostJitter {
+    /// In experiments from before there was one: no time in the simulator, whatever it takes in real time.
+    #[default]
+    #[serde(skip)]
+    Unsaid,
+    /// No time at all.
+    None {},
+    /// What hosts on Linux take; in the simulator these quantiles, on Linux itself whatever it takes.
+    Linux(JitterQuantiles),
+    /// Times with these quantiles.
+    Quantiles(JitterQuantiles),
+}
+
+impl HostJitter {
+    /// The word of the JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unsaid => "unsaid",
+            Self::None {} => "none",
+            Self::Linux(_) => "linux",
+            Self::Quantiles(_) => "quantiles",
+        }
+    }
+
+    /// Its times in the simulator, if it takes any.
+    pub fn quantiles(self) -> Option<JitterQuantiles> {
+        match self {
+            Self::Unsaid | Self::None {} => None,
+            Self::Linux(quantiles) | Self::Quantiles(quantiles) => Some(quantiles),
+        }
+    }
+
+    fn is_unsaid(&self) -> bool {
+        matches!(self, Self::Unsaid)
+    }
+}
+
+/// A distribution of times from 0 on, linear between its quantiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JitterQuantiles {
+    /// Half of the times are at most this.
+    pub p50_ns: Nanos,
+    /// Nine of ten.
+    pub p90_ns: Nanos,
+    /// 99 of 100.
+    pub p99_ns: Nanos,
+    /// All.
+    pub max_ns: Nanos,
+}
+
+impl JitterQuantiles {
+    /// The longest that may be asked for.
+    pub const LONGEST_NS: Nanos = crate::time::NANOS_PER_SECOND;
+
+    /// In ascending order.
+    pub fn ascending(self) -> [Nanos; 4] {
+        [self.p50_ns, self.p90_ns, self.p99_ns, self.max_ns]
     }
 }
 

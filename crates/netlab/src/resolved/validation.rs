@@ -6,8 +6,8 @@ use thiserror::Error;
 
 use super::{
     Action, Algorithm, Application, Behaviour, Direction, Element, Experiment, Flow, HopDirection,
-    InvalidDirection, Layer, Link, Middlebox, MiddleboxDirection, Path, SCHEMA, Video,
-    validate_overhead,
+    HostJitter, InvalidDirection, JitterQuantiles, Layer, Link, Middlebox, MiddleboxDirection,
+    Path, SCHEMA, Video, validate_overhead,
 };
 use crate::flows::{addresses_at, flow_at_port, pairs_of};
 use crate::parameters::{self, Kind};
@@ -130,6 +130,18 @@ fn validate_behaviours(place: &str, behaviours: &[Behaviour]) -> Validity {
     Ok(())
 }
 
+fn validate_jitter(place: &str, jitter: HostJitter) -> Validity {
+    let Some(quantiles) = jitter.quantiles() else {
+        return Ok(());
+    };
+    let [.., longest] = quantiles.ascending();
+    if !quantiles.ascending().is_sorted() || longest > JitterQuantiles::LONGEST_NS {
+        let found = format!("{:?}", quantiles.ascending());
+        return refuse(place, found, "quantiles that ascend, up to a second");
+    }
+    Ok(())
+}
+
 pub(super) fn validate(experiment: &Experiment) -> Validity {
     if experiment.schema != SCHEMA {
         return refuse("schema", &experiment.schema, SCHEMA);
@@ -138,6 +150,7 @@ pub(super) fn validate(experiment: &Experiment) -> Validity {
     declared.validate_times()?;
     for host in &experiment.hosts {
         validate_behaviours(&format!("hosts.{}.behaviour", host.id), &host.behaviour)?;
+        validate_jitter(&format!("hosts.{}.host_jitter", host.id), host.host_jitter)?;
     }
     declared.validate_interfaces()?;
     declared.validate_links()?;

@@ -82,6 +82,9 @@ const TABLE: &[Capability] = &[
     Capability::has("behaviour oot"),
     Capability::has("fallback rfc"),
     Capability::has("fallback strict"),
+    Capability::has("host_jitter none"),
+    Capability::has("host_jitter linux"),
+    Capability::has("host_jitter quantiles"),
     Capability::has("first_hop network"),
     Capability::lacks(
         "first_hop host",

@@ -151,6 +151,7 @@ impl Flows {
         let datagrams = Datagrams {
             application: self.apps.len() as u32,
             route,
+            source: network.source_of(route),
             size_bytes,
             headers_bytes: datagram_headers_bytes(source),
         };

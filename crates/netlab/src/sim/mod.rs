@@ -9,6 +9,7 @@ mod check;
 mod datagrams;
 mod event_queue;
 mod flows;
+mod handling;
 mod hosts;
 mod network;
 mod packet;

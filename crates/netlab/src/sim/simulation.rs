@@ -12,6 +12,7 @@ use super::check::check;
 use super::datagrams::Arrival;
 use super::event_queue::{Deadlines, EntityId, QueueKind};
 use super::flows::Flows;
+use super::handling::{Handling, Reception};
 use super::network::{FIRST_CHANNEL, Fate, Network};
 use super::packet::{Content, Datagram, Packet};
 use super::sampling::{Latest, Sampler};
@@ -71,6 +72,9 @@ pub struct Simulation {
     experiment: Experiment,
     network: Network,
     flows: Flows,
+    handling: Handling,
+    /// By datagram application: how late it sends next.
+    app_lateness: Vec<Nanos>,
     registry: Registry,
     schedule: Schedule,
     stalls: Stalls,
@@ -114,6 +118,8 @@ impl Simulation {
             stalls: Stalls::new(&experiment),
             deadlines: Deadlines::new(queue, actors_end + 1),
             sampler: Sampler::create(directory, &experiment, &flows)?,
+            handling: Handling::new(&experiment, seed),
+            app_lateness: vec![0; flows.apps().len()],
             units: UnitTable::create(directory, &ids)?,
             trace_hash: TraceHash::new(),
             experiment,
@@ -133,6 +139,7 @@ impl Simulation {
     fn begin(&mut self) -> Result<(), SimulationError> {
         self.deadlines.set(SCHEDULE, self.schedule.next_at());
         for index in 0..self.flows.apps().len() {
+            self.draw_lateness(index);
             self.schedule_app(index);
         }
         for host in 0..self.flows.hosts().count() {
@@ -232,10 +239,7 @@ impl Simulation {
         match app.checked_sub(self.flows.apps().len()) {
             None => self.run_app(app)?,
             Some(host) if host == self.flows.hosts().count() => self.run_middleboxes()?,
-            Some(host) => {
-                self.flows.hosts_mut().wake(self.now, host);
-                self.run_host(host)?;
-            }
+            Some(host) => self.turn_to_host(host)?,
         }
         Ok(())
     }
@@ -264,16 +268,38 @@ impl Simulation {
 
     fn run_app(&mut self, index: usize) -> Result<(), TableError> {
         let packet = self.flows.app_mut(index).send(self.now);
+        self.draw_lateness(index);
         self.schedule_app(index);
         self.originate(packet)
     }
 
+    /// How late an application sends its next datagram.
+    fn draw_lateness(&mut self, index: usize) {
+        let host = self
+            .flows
+            .hosts()
+            .host_of(self.flows.apps()[index].source());
+        self.app_lateness[index] = self.handling.lateness(host);
+    }
+
     fn schedule_app(&mut self, index: usize) {
         let entity = FIRST_CHANNEL as usize + self.network.channel_count() + index;
-        self.deadlines.set(
-            EntityId(entity as u32),
-            self.flows.apps()[index].next_send(),
-        );
+        let due = self.flows.apps()[index].next_send();
+        let next = due.map(|at| at.saturating_add(self.app_lateness[index]).max(self.now));
+        self.deadlines.set(EntityId(entity as u32), next);
+    }
+
+    /// A host handles what it had no time for, and its timers fire.
+    fn turn_to_host(&mut self, host: usize) -> Result<(), TableError> {
+        while let Some(packet) = self.handling.take_due(self.now, host) {
+            self.handle(&packet, host)?;
+        }
+        if self.handling.take_timer(self.now, host) {
+            self.flows.hosts_mut().wake(self.now, host);
+            return self.run_host(host);
+        }
+        self.schedule_host(host);
+        Ok(())
     }
 
     /// A host sends what it has to send.
@@ -306,11 +332,16 @@ impl Simulation {
     }
 
     fn schedule_host(&mut self, host: usize) {
-        let first = FIRST_CHANNEL as usize + self.network.channel_count() + self.flows.apps().len();
-        let entity = EntityId((first + host) as u32);
-        let next = self.flows.hosts().next_wake(host);
+        let timer = self.flows.hosts().next_wake(host);
+        let next = self.handling.next(host, timer);
         // What is overdue is due now.
-        self.deadlines.set(entity, next.map(|at| at.max(self.now)));
+        let next = next.map(|at| at.max(self.now));
+        self.deadlines.set(self.entity_of_host(host), next);
+    }
+
+    fn entity_of_host(&self, host: usize) -> EntityId {
+        let first = FIRST_CHANNEL as usize + self.network.channel_count() + self.flows.apps().len();
+        EntityId((first + host) as u32)
     }
 
     fn run_channel(&mut self, channel: usize) -> Result<(), TableError> {
@@ -378,10 +409,23 @@ impl Simulation {
     }
 
     fn deliver(&mut self, packet: &Packet, interface: usize) -> Result<(), TableError> {
+        let host = self.flows.hosts().host_of(interface);
+        match self.handling.receive(self.now, host, packet) {
+            Reception::Now => return self.handle(packet, host),
+            Reception::Waits => {}
+            Reception::Until(at) => {
+                let next = Some(at.max(self.now));
+                self.deadlines.set(self.entity_of_host(host), next);
+            }
+        }
+        Ok(())
+    }
+
+    /// A host takes in what has arrived.
+    fn handle(&mut self, packet: &Packet, host: usize) -> Result<(), TableError> {
         match packet.content {
             Content::Datagram(datagram) => self.deliver_datagram(packet, datagram),
             Content::Segment(segment) => {
-                let host = self.flows.hosts().host_of(interface);
                 let segments = &mut self.network.segments;
                 let hosts = self.flows.hosts_mut();
                 hosts.deliver(self.now, host, segments.get(segment.id));

@@ -47,6 +47,13 @@ pub fn add_host(experiment: &mut Value, id: &str) {
     push(&mut experiment["hosts"], host(id));
 }
 
+/// Lets all hosts take times with these quantiles.
+pub fn set_jitter(experiment: &mut Value, [p50, p90, p99, max]: [u64; 4]) {
+    for host in experiment["hosts"].as_array_mut().expect("hosts") {
+        host["host_jitter"] = json!({"kind": "quantiles", "p50_ns": p50, "p90_ns": p90, "p99_ns": p99, "max_ns": max});
+    }
+}
+
 /// Adds a router, switch or ap.
 pub fn add_node(experiment: &mut Value, id: &str, kind: &str) {
     push(&mut experiment["nodes"], json!({"id": id, "kind": kind}));

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::experiments::{
-    MS, Run, SECOND, add_event, add_flow, add_host, add_link, empty, finish, path_over, start,
+    MS, Run, SECOND, add_event, add_flow, add_host, add_link, empty, finish, path_over, set_jitter,
+    start,
 };
 
 /// An experiment as it is drawn: client and server, and between them links, flows and faults.
@@ -156,6 +157,10 @@ impl World {
         experiment["measure"]["every_ns"] = json!(60 * SECOND);
         add_host(&mut experiment, "client");
         add_host(&mut experiment, "server");
+        if !self.seed.is_multiple_of(3) {
+            let times = |factor: u64| [20, 50, 140, 350].map(|us| us * 1_000 * factor);
+            set_jitter(&mut experiment, times(1 + self.seed % 20));
+        }
         for (index, link) in self.links.iter().enumerate() {
             add_link(&mut experiment, &name(index), "client", "server");
             for direction in ["forward", "backward"] {

@@ -5,7 +5,9 @@ use netlab::resolved::{Action, Experiment};
 use netlab::sim::{QueueKind, Simulation, SimulationError, capabilities, check};
 use serde_json::{Value, json};
 
-use crate::experiments::{MS, SECOND, add_event, cbr, direction, pair, start, with_node_between};
+use crate::experiments::{
+    MS, SECOND, add_event, cbr, direction, pair, set_jitter, start, with_node_between,
+};
 
 fn valid() -> Value {
     with_node_between("router", cbr(2 * MS, 50))
@@ -53,6 +55,18 @@ fn what_the_schema_does_not_have_is_refused() {
         .contains("missing field `probe_rtt_ns`")
     );
     assert!(error_after(|e| e["duration_ns"] = json!(1.5)).contains("floating point"));
+}
+
+#[test]
+fn times_of_a_host_that_do_not_ascend_are_refused() {
+    for times in [[2, 1, 3, 4], [1, 2, 3, 2 * SECOND]] {
+        let error = error_after(|e| set_jitter(e, times));
+        assert!(error.contains("host_jitter"), "{error}");
+        assert!(
+            error.contains("quantiles that ascend, up to a second"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -5,7 +5,9 @@ use netlab::resolved::Action;
 use netlab::sim::QueueKind;
 use serde_json::{Value, json};
 
-use crate::experiments::{MS, SECOND, add_event, add_link, add_node, finish, run, run_with, start};
+use crate::experiments::{
+    MS, SECOND, add_event, add_link, add_node, finish, run, run_with, set_jitter, start,
+};
 
 /// The experiment of the golden trace: every part of the simulator has something to do in it.
 const GOLDEN: &str = include_str!("golden.json");
@@ -14,6 +16,9 @@ const GOLDEN_HASH: &str = include_str!("golden.hash");
 /// Two streams over two links, one of which fails; for each algorithm a line with its name and the hash of its trace.
 const STREAMS: &str = include_str!("golden-streams.json");
 const STREAMS_HASHES: &str = include_str!("golden-streams.hashes");
+
+/// Both with hosts that take time: a line for each.
+const JITTER_HASHES: &str = include_str!("golden-jitter.hashes");
 
 fn golden() -> Value {
     serde_json::from_str(GOLDEN).expect("JSON")
@@ -26,6 +31,37 @@ fn hash(experiment: &Value, seed: u64, queue: QueueKind) -> String {
 #[test]
 fn the_golden_trace_is_the_same_on_every_machine_and_in_every_build() {
     assert_eq!(hash(&golden(), 1, QueueKind::Calendar), GOLDEN_HASH.trim());
+}
+
+#[test]
+fn hosts_that_are_said_to_take_no_time_leave_the_trace_as_it_was_before_they_could() {
+    for text in [GOLDEN, STREAMS] {
+        let unsaid: Value = serde_json::from_str(text).expect("JSON");
+        let mut none = unsaid.clone();
+        for host in none["hosts"].as_array_mut().expect("hosts") {
+            assert_eq!(host["host_jitter"], Value::Null);
+            host["host_jitter"] = json!({"kind": "none"});
+        }
+        let [unsaid, none] = [unsaid, none].map(|it| hash(&it, 1, QueueKind::Calendar));
+        assert_eq!(none, unsaid);
+    }
+}
+
+#[test]
+fn hosts_that_take_time_have_one_trace_on_every_machine_in_every_build_and_with_both_queues() {
+    let hashes = [("all", GOLDEN), ("streams", STREAMS)].map(|(name, text)| {
+        let mut experiment: Value = serde_json::from_str(text).expect("JSON");
+        set_jitter(&mut experiment, [20_000, 50_000, 140_000, 350_000]);
+        let found = hash(&experiment, 1, QueueKind::Calendar);
+        assert_eq!(hash(&experiment, 1, QueueKind::Heap), found, "{name}");
+        assert_ne!(hash(&experiment, 2, QueueKind::Heap), found, "{name}");
+        format!("{name} {found}\n")
+    });
+    let hashes = hashes.concat();
+    assert!(
+        hashes == JITTER_HASHES,
+        "golden-jitter.hashes should be\n{hashes}"
+    );
 }
 
 /// The streams of the golden experiment with one algorithm.

@@ -26,6 +26,8 @@ pub(super) struct Datagrams {
     pub(super) application: u32,
     /// From the sender to the receiver.
     pub(super) route: RouteId,
+    /// The interface from which it sends.
+    pub(super) source: usize,
     /// Payload of each datagram.
     pub(super) size_bytes: u32,
     /// What goes before it, of IP and UDP.
@@ -105,6 +107,11 @@ impl App {
     /// Payload of each datagram.
     pub(super) fn size_bytes(&self) -> u64 {
         u64::from(self.datagrams.size_bytes)
+    }
+
+    /// The interface from which it sends.
+    pub(super) fn source(&self) -> usize {
+        self.datagrams.source
     }
 
     pub(super) fn start(&self) -> Nanos {

@@ -255,6 +255,11 @@ impl Network {
         )
     }
 
+    /// The interface whose address is that of the sender.
+    pub(in crate::sim) fn source_of(&self, route: RouteId) -> usize {
+        self.routes.get(route).source as usize
+    }
+
     /// Those between which datagrams on a route go: its ends' of IPv4 if both have one.
     pub(in crate::sim) fn addresses_of(&self, route: RouteId) -> [IpAddr; 2] {
         let route = self.routes.get(route);
