@@ -43,8 +43,11 @@ def on_this_kernel(wanted: Wanted, *, jobs: int = AT_ONCE) -> Recorded:
     heavy = [case for case in wanted.cases if case.is_heavy]
     bundles: list[Bundle] = []
     for cases, workers in ((light, jobs), (heavy, 1)):
-        # What is done is not run again, unless this is the first try.
-        tries = (_run(cases, ON_KERNEL, wanted, fresh=number == 0, workers=workers) for number in range(TRIES))
+        # What is done is not run again, unless this is the first try; the rest goes again with fewer at once.
+        tries = (
+            _run(cases, ON_KERNEL, wanted, fresh=number == 0, workers=max(1, workers >> number))
+            for number in range(TRIES)
+        )
         bundles += next((of for of in tries if all(one.status == "done" for one in of)), []) or _refused(cases)
     descriptions = {case.name: case.description_sha256 for case in wanted.cases}
     return Recorded(bundles[0].record["kernel"], _today(), _measures(bundles), descriptions)
