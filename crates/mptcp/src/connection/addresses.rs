@@ -123,9 +123,11 @@ impl Connection {
         }
     }
 
-    /// With flag C of the peer, its first address and port take no joins (section 3.1).
+    /// With flag C of the peer, its first address and port take no joins (section 3.1). No packet goes from one family to the other.
     fn request_join(&mut self, now: Nanos, request: JoinRequest) {
-        if !self.session.may_join_initial && request.remote == self.initial.remote {
+        let is_alike = request.local.is_ipv4() == request.remote.is_ipv4();
+        let is_unwanted = !self.session.may_join_initial && request.remote == self.initial.remote;
+        if is_unwanted || !is_alike {
             self.refuse_join(now, &request);
         } else {
             self.join_requests.push_back(request);

@@ -289,8 +289,11 @@ impl KernelEndpoints {
     }
 
     /// Whether there may be a route: a pair is known, or none with that address of the peer. The kernel tries without one, too,
-    /// and fails at once (ENETUNREACH), which takes no place.
+    /// and fails at once (ENETUNREACH), which takes no place. Nothing leads from one family to the other.
     fn may_reach(&self, pair: AddressPair) -> bool {
+        if pair.local.is_ipv4() != pair.remote.is_ipv4() {
+            return false;
+        }
         let mut to_there = self
             .pairs
             .iter()

@@ -78,6 +78,22 @@ fn what_no_route_leads_to_takes_no_place() {
 }
 
 #[test]
+fn an_address_of_the_other_family_is_not_connected_to_and_takes_no_place() {
+    let mut side = side(Role::Opener, &[endpoint(2, EndpointFlags::SUBFLOW)], 2);
+    side.tell(Event::Established);
+    let of_ipv6 = Event::Announced {
+        id: 9,
+        address: "2001:db8::c1a0".parse().unwrap(),
+        port: None,
+    };
+    assert_eq!(side.tell(of_ipv6), []);
+    assert_eq!(
+        opened(&side.tell(announced(3))),
+        [(local(3), 2, remote_of(3))]
+    );
+}
+
+#[test]
 fn without_endpoints_the_opener_connects_to_the_initial_address_and_the_acceptor_announces() {
     let policy = |role| KernelEndpoints::new(&meshed(role, 3), &Parameters::default());
     let commands = Side::new(Box::new(policy(Role::Opener))).tell(Event::Established);
