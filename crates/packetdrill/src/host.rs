@@ -12,7 +12,7 @@ use libc::{
     EINPROGRESS, EINVAL, EISCONN, EMFILE, ENOTCONN, EPIPE, EPROTONOSUPPORT, ESOCKTNOSUPPORT,
     ETIMEDOUT,
 };
-use mptcp::connection::{Algorithms, Config, Connection, Event};
+use mptcp::connection::{Algorithms, Config, Connection, Event, Mode};
 use mptcp::endpoint::{ConnectionId, Endpoint, NetworkView, Profile};
 use mptcp::payload::Payload;
 use mptcp::subflow::{CloseReason, Keepalive};
@@ -234,10 +234,13 @@ impl Host {
             ..Config::default()
         };
         config.close_timeout = self.options.close_timeout;
+        config.lifetime_without_subflows = self.options.close_timeout;
         let subflow = Arc::make_mut(&mut config.subflow);
         subflow.window_scale = Some(self.options.window_scale);
         subflow.nagle = true;
         subflow.ecn = self.options.ecn;
+        subflow.timestamps = self.options.timestamps;
+        subflow.syn_retries = self.options.syn_retries;
         self.add(Socket {
             options: Arc::clone(&self.options),
             config,
@@ -426,6 +429,16 @@ impl Host {
         self.progress.get(&id).copied().unwrap_or_default()
     }
 
+    /// Why a connection ended, as far as Linux tells programs: not that nobody was left to wait for.
+    fn told(&self, id: ConnectionId, reason: CloseReason) -> Option<CloseReason> {
+        let mode = self.endpoint.connection(id).map(|it| it.mode());
+        match reason {
+            CloseReason::Finished => None,
+            CloseReason::TimedOut if mode == Some(Mode::Multipath) => None,
+            _ => Some(reason),
+        }
+    }
+
     pub(crate) fn stream(&mut self, descriptor: i32) -> Result<&mut Stream, Errno> {
         match &mut self.of(descriptor)?.state {
             State::Connected(stream) => Ok(stream),
@@ -464,7 +477,7 @@ impl Host {
             Progress {
                 closed: Some(reason),
                 ..
-            } => Err(error_of(reason)),
+            } => Err(self.told(id, reason).map_or(ENOTCONN, error_of)),
             Progress {
                 is_connected: false,
                 ..
@@ -481,7 +494,7 @@ impl Host {
             Progress {
                 closed: Some(reason),
                 ..
-            } => return Err(write_error_of(reason)),
+            } => return Err(self.told(id, reason).map_or(EPIPE, error_of)),
             _ if is_shut => return Err(EPIPE),
             Progress {
                 is_connected: false,
@@ -665,12 +678,5 @@ pub(crate) fn error_of(reason: CloseReason) -> Errno {
         CloseReason::Refused => ECONNREFUSED,
         CloseReason::TimedOut => ETIMEDOUT,
         CloseReason::Aborted => ECONNABORTED,
-    }
-}
-
-fn write_error_of(reason: CloseReason) -> Errno {
-    match reason {
-        CloseReason::Finished => EPIPE,
-        _ => error_of(reason),
     }
 }

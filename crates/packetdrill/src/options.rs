@@ -4,12 +4,15 @@ use std::net::IpAddr;
 
 use mptcp::cc;
 use mptcp::pm::{Endpoint, EndpointFlags, Limits};
+use mptcp::subflow::SynRetries;
 use mptcp::time::{Nanos, SECOND};
 
 const ETHERNET_MTU_BYTES: u16 = 1500;
 
 /// What every link of IPv4 takes, and what a header of IPv6 with a segment needs (RFC 791, section 3.1).
 const LEAST_MTU_BYTES: u16 = 68;
+
+const ALLOWED: &str = "local, wscale, cc, ecn, timestamps, mtu, endpoint, subflows, add_addr_accepted, close_timeout, syn_retries, syn_linear_timeouts";
 
 /// Parameters of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub struct Options {
     pub congestion_control: String,
     /// Whether connections ask for ECN, and agree to it.
     pub ecn: bool,
+    /// Whether connections offer timestamps, and take those of a peer.
+    pub timestamps: bool,
     /// The longest packets of the device.
     pub mtu_bytes: u16,
     /// What `ip mptcp endpoint` sets, in order: the first has ID 1.
@@ -30,6 +35,8 @@ pub struct Options {
     pub limits: Limits,
     /// `net.mptcp.close_timeout`.
     pub close_timeout: Nanos,
+    /// `net.ipv4.tcp_syn_retries` and `net.ipv4.tcp_syn_linear_timeouts`.
+    pub syn_retries: SynRetries,
 }
 
 impl Default for Options {
@@ -39,6 +46,7 @@ impl Default for Options {
             window_scale: 8,
             congestion_control: "cubic".to_owned(),
             ecn: false,
+            timestamps: true,
             mtu_bytes: ETHERNET_MTU_BYTES,
             endpoints: Vec::new(),
             // Those of a kernel that nobody has set.
@@ -47,6 +55,7 @@ impl Default for Options {
                 add_addr_accepted: 0,
             },
             close_timeout: 60 * SECOND,
+            syn_retries: SynRetries::default(),
         }
     }
 }
@@ -93,12 +102,20 @@ impl Options {
                 let seconds: u32 = value.parse().map_err(|_| wrong("a number of seconds"))?;
                 self.close_timeout = u64::from(seconds) * SECOND;
             }
+            "syn_retries" => {
+                self.syn_retries.count = value.parse().map_err(|_| wrong("a number"))?;
+            }
+            "syn_linear_timeouts" => {
+                self.syn_retries.linear = value.parse().map_err(|_| wrong("a number"))?;
+            }
+            "timestamps" => {
+                self.timestamps = switch(value).ok_or_else(|| wrong("on or off"))?;
+            }
             "ecn" => self.ecn = switch(value).ok_or_else(|| wrong("on or off"))?,
             "cc" if cc::by_name(value).is_some() => self.congestion_control = value.to_owned(),
             "cc" => return Err(wrong("the name of a congestion control")),
             _ => {
-                let allowed = "local, wscale, cc, ecn, mtu, endpoint, subflows, add_addr_accepted, close_timeout";
-                return Err(format!("{name} is not known; allowed: {allowed}"));
+                return Err(format!("{name} is not known; allowed: {ALLOWED}"));
             }
         }
         Ok(())

@@ -47,6 +47,8 @@ impl Host {
                 let mode = connection.map(|it| it.mode());
                 number(i32::from(mode == Some(Mode::Multipath)))
             }
+            (libc::SOL_SOCKET, libc::SO_SNDBUF) => told_bytes(&socket.config.send_buffer),
+            (libc::SOL_SOCKET, libc::SO_RCVBUF) => told_bytes(&socket.config.receive_buffer),
             (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => {
                 number(i32::from(socket.config.subflow.keepalive.is_some()))
             }
@@ -117,9 +119,12 @@ impl Host {
             return socket.set_parameter(level, name, value);
         };
         match (level, name) {
-            (libc::SOL_SOCKET, libc::SO_SNDBUF) => self.endpoint.command(id, |connection| {
-                connection.set_send_buffer(u64::from(value.unsigned_abs()));
-            }),
+            (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
+                let bytes = u64::from(value.unsigned_abs());
+                socket.config.send_buffer = Buffer::Fixed(bytes);
+                self.endpoint
+                    .command(id, |connection| connection.set_send_buffer(bytes))
+            }
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => self
                 .endpoint
                 .command(id, |connection| connection.set_nagle(value == 0)),
@@ -139,11 +144,14 @@ impl Socket {
     }
 
     fn set_parameter(&mut self, level: i32, name: i32, value: i32) -> Result<(), Errno> {
-        self.must_be_fresh()?;
+        let is_listening_mss = matches!(self.state, State::Listening)
+            && (level, name) == (libc::IPPROTO_TCP, libc::TCP_MAXSEG);
+        if !is_listening_mss {
+            self.must_be_fresh()?;
+        }
         let bytes = u64::from(value.unsigned_abs());
         let subflow = Arc::make_mut(&mut self.config.subflow);
         match (level, name) {
-            // Linux doubles what is asked for, for what it keeps beside the payload.
             (libc::SOL_SOCKET, libc::SO_RCVBUF) => {
                 self.config.receive_buffer = Buffer::Fixed(bytes)
             }
@@ -171,6 +179,15 @@ impl Socket {
         }
         Ok(())
     }
+}
+
+/// Linux doubles what is asked for, for what it keeps beside the payload. A size that grows by itself has no one value.
+fn told_bytes(buffer: &Buffer) -> Result<Vec<u8>, Errno> {
+    let Buffer::Fixed(bytes) = buffer else {
+        return Err(ENOPROTOOPT);
+    };
+    let told = i32::try_from(2 * bytes).unwrap_or(i32::MAX);
+    Ok(told.to_ne_bytes().to_vec())
 }
 
 fn seconds(value: i32) -> Result<Nanos, Errno> {

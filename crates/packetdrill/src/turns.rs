@@ -12,6 +12,10 @@ use crate::host::{Errno, Host, Waiting};
 /// The longest, in real time, that the script waits for the thread of a call that has just ended to look at the clock.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// How long, in real time, the script does nothing before a call that waits lets time pass itself: at its end packetdrill waits
+/// one second for the last call.
+const SCRIPT_SILENCE: Duration = Duration::from_millis(300);
+
 /// The longest wait for a packet, in virtual time: the longest retransmission timeout.
 const LONGEST_SILENCE: Nanos = 120 * SECOND;
 
@@ -116,7 +120,15 @@ impl Turns {
                 state.waiting += 1;
                 has_waited = true;
             }
-            state = self.await_change(state);
+            let is_silent;
+            (state, is_silent) = self.await_change(state);
+            if is_silent {
+                let next = state.host.next_timer().into_iter().chain(deadline).min();
+                if let Some(at) = next {
+                    state.host.advance_to(at);
+                    self.announce(&mut state);
+                }
+            }
         };
         if has_waited {
             state.waiting -= 1;
@@ -127,11 +139,13 @@ impl Turns {
         answer
     }
 
-    fn await_change<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    /// Also says whether the script has been silent for long.
+    fn await_change<'a>(&self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
         state.to_look = state.to_look.saturating_sub(1);
         self.looked.notify_all();
-        let unpoisoned = self.changed.wait(state);
-        unpoisoned.unwrap_or_else(PoisonError::into_inner)
+        let waited = self.changed.wait_timeout(state, SCRIPT_SILENCE);
+        let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        (state, timeout.timed_out())
     }
 
     /// The time, in nanoseconds; it goes on a little each time that it is asked for.

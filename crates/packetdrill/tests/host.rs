@@ -163,3 +163,34 @@ fn an_endpoint_is_announced() {
     });
     assert!(announced);
 }
+
+#[test]
+fn timestamps_are_offered_unless_they_are_off() {
+    for (flags, offers) in [("", true), ("timestamps=off", false)] {
+        let mut host = host(&format!("local=192.168.0.1,{flags}"));
+        let fd = host
+            .socket(libc::AF_INET, libc::SOCK_STREAM, libc::IPPROTO_TCP)
+            .unwrap();
+        assert_eq!(
+            host.connect(fd, SocketAddr::from((PEER, 80))),
+            Err(libc::EINPROGRESS)
+        );
+        let options = sent(&mut host).unwrap().segment.options;
+        assert_eq!(options.timestamps.is_some(), offers);
+    }
+}
+
+#[test]
+fn the_size_of_a_buffer_is_told_doubled() {
+    let mut host = host("");
+    let fd = host
+        .socket(libc::AF_INET, libc::SOCK_STREAM, libc::IPPROTO_TCP)
+        .unwrap();
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_SNDBUF);
+    host.set_option(fd, level, name, &10_000_i32.to_ne_bytes())
+        .unwrap();
+    assert_eq!(
+        host.option(fd, level, name),
+        Ok(20_000_i32.to_ne_bytes().to_vec())
+    );
+}
