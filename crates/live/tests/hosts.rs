@@ -270,7 +270,6 @@ fn settings_are_those_of_the_description() {
         ("net.ipv4.tcp_rmem", "4096 65536 65536"),
         ("net.ipv4.tcp_wmem", "4096 16384 1000000"),
         ("net.ipv4.tcp_no_metrics_save", "1"),
-        ("net.ipv4.tcp_congestion_control", "cubic"),
     ] {
         assert_eq!(settings["client"][name], value, "{name}");
     }

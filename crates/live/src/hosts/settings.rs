@@ -24,7 +24,8 @@ const SEND_BUFFER_BYTES: (u64, u64) = (4096, 16_384);
 const A_DAY_MS: &str = "86400000";
 
 /// Settings that are not written, but belong into the record of a run.
-const RECORDED: [&str; 11] = [
+const RECORDED: [&str; 12] = [
+    "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_ecn",
     "net.ipv4.tcp_mtu_probing",
     "net.ipv4.tcp_recovery",
@@ -118,8 +119,6 @@ fn of_host(host: &Host) -> Vec<Setting> {
         ),
         // A connection does not begin with what the kernel learnt from an earlier one.
         ("net.ipv4.tcp_no_metrics_save", flag(true)),
-        // What a flow without `cc` has. Programs ask for none.
-        ("net.ipv4.tcp_congestion_control", "cubic".to_owned()),
     ];
     let known = recent(host).into_iter().filter(Recent::is_known);
     settings.extend(known.map(|one| (one.setting, one.value.to_string())));
