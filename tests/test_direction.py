@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "backends": {"algorithms", "errors", "hooks", "_core"},
     "recorded": {"errors", "experiment", "_core"},
     "catalogue": {"errors", "experiment", "recorded", "backends"},
-    "results": {"algorithms", "errors", "metrics", "_core"},
+    "results": {"algorithms", "errors", "metrics", "units", "_core"},
     "plots": {"results", "metrics", "errors", "sweep"},
     "signals": set(),
     "captures": {"errors", "signals", "_core"},

@@ -31,6 +31,8 @@ from mptcplab.results import Evaluation, check, evaluate
         ("flows.bulk.connect_time_s < 1 or run.duration_s == 30", True),
         ("flows.bulk.goodput_bps / 0 > 1", False),
         ("-run.duration_s < +0", True),
+        ("run.duration_s > 1e-6", True),
+        ("run.duration_s < 1E+2 and run.duration_s > 1.5e-3 s", True),
     ],
 )
 def test_verdict(text: str, held: bool) -> None:

@@ -324,7 +324,7 @@ def test_what_is_printed_is_a_line_for_each_claim_and_stack_and_says_no_more_tha
     claim, then, today, *tallies = done.out.splitlines()
     assert claim.startswith("CL-A10  Before the failure all three schedulers")
     assert then.startswith("        then (sim): reproduced, provisional. fig8/min_rtt: longest pause 8-10 s 0.0")
-    assert today.startswith("        today (sim): cannot be run. fig8/")
+    assert today.startswith("        today (sim): refuted, provisional. fig8/min_rtt: longest pause 8-10 s")
     assert [one.partition(":")[0] for one in tallies] == ["then (sim)", "today (sim)", "report"]
 
 

@@ -24,8 +24,9 @@ from mptcplab.units import NANOS_PER_SECOND, Duration, Rate, Size
 ROOTS = ("flows", "links", "interfaces", "hosts", "nodes", "probes", "events", "run")
 _PATH = re.compile(rf"(?<![\w.])(?:{'|'.join(ROOTS)})(?:\.[\w:@+]+(?:-[\w:@+]+)*)+")
 
-#: A number and a unit at once, or with a space before a letter; metrics have been replaced before.
-_QUANTITY = re.compile(r"(?<![\w.])([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)[ ]?(%|[A-Za-z][A-Za-z/]*)(?![\w/])")
+#: A number and a unit at once, or with a space before a letter; metrics have been replaced before. The number is taken
+#: whole (an atomic group): the ``e`` of ``1e-6`` is no unit.
+_QUANTITY = re.compile(r"(?<![\w.])((?>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?))[ ]?(%|[A-Za-z][A-Za-z/]*)(?![\w/])")
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
