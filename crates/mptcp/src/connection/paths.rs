@@ -297,6 +297,7 @@ fn view_of(path: &Path, window: &Window) -> SubflowView {
         queued_bytes: subflow.queued_bytes(),
         unacked_bytes: subflow.unacked_bytes(),
         buffer_bytes: subflow.buffer_bytes(),
+        is_throttled: subflow.is_throttled(),
         pacing_rate: subflow.pacing_rate(window),
         sent_bytes: counters.sent_bytes + counters.retransmitted_bytes,
         resent_bytes: counters.retransmitted_bytes,

@@ -4,6 +4,7 @@ use super::path::Path;
 use super::session::PathOptions;
 use super::{Connection, Mode};
 use crate::failure::{FailedAfter, Reinjection};
+use crate::pm::FourTuple;
 use crate::sched::{Decision, Range, Reason, View, penalized, retransmit_opportunistically};
 use crate::subflow::{Chunk, Control};
 use crate::time::Nanos;
@@ -48,6 +49,22 @@ impl Connection {
         self.watch_data_fin(now);
         self.paths.note_deadlines();
         None
+    }
+
+    /// A segment of a subflow, with so much payload, waits in the host before its first link.
+    pub(crate) fn waits_in_host(&mut self, four: FourTuple, payload_bytes: u32) {
+        if let Some(path) = self.paths.with_ends(four) {
+            path.subflow.waits_in_host(payload_bytes);
+        }
+    }
+
+    /// One that waited there has left.
+    pub(crate) fn departed(&mut self, four: FourTuple, payload_bytes: u32) {
+        let Some(which) = self.paths.iter().position(|path| path.four == four) else {
+            return;
+        };
+        let (path, windows) = self.paths.with_windows(which);
+        self.is_schedulable |= path.subflow.departed(payload_bytes, &windows[which]);
     }
 
     fn packet(&mut self, which: usize, segment: Segment) -> Packet {

@@ -22,6 +22,7 @@
 //! then [`Endpoint::poll_transmit`] until it has nothing, [`Endpoint::poll_event`] likewise, then [`Endpoint::poll_timeout`]. A
 //! packet or a timeout wakes its own connection and no other. Who has heard [`Event::Closed`] says [`Endpoint::forget`].
 
+mod host_queue;
 mod passive_open;
 mod ports;
 mod syn_cookies;

@@ -73,6 +73,15 @@ impl FourTuple {
         }
     }
 
+    /// Those of a packet, as its sender sees them.
+    pub fn of_sender_of(packet: &Packet) -> Self {
+        let Self { local, remote } = Self::of_receiver(packet);
+        Self {
+            local: remote,
+            remote: local,
+        }
+    }
+
     /// Those of a packet that met with an error, as its sender sees them.
     pub fn of_sender(error: &IcmpError) -> Self {
         Self {

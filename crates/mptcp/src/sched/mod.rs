@@ -75,6 +75,8 @@ pub struct SubflowView {
     pub unacked_bytes: u32,
     /// The most that `unacked_bytes` may become: the send buffer.
     pub buffer_bytes: u32,
+    /// Whether it is held back because so much of it waits in the host (`TSQ_THROTTLED` of Linux).
+    pub is_throttled: bool,
     /// Bytes per second at which it is paced.
     pub pacing_rate: f64,
     /// Bytes sent since it began, those sent again included.
@@ -107,10 +109,10 @@ impl SubflowView {
 
     /// Whether a full-sized segment could leave now.
     pub fn has_window(&self) -> bool {
-        self.room_bytes() >= self.mss_bytes
+        !self.is_throttled && self.room_bytes() >= self.mss_bytes
     }
 
-    /// Whether it has to wait for acknowledgments before it carries more.
+    /// Whether it has to wait, for acknowledgments or for its host, before it carries more.
     pub fn is_busy(&self) -> bool {
         self.in_loss || !self.has_window()
     }

@@ -50,6 +50,7 @@ pub mod sack;
 mod send_memory;
 mod send_queue;
 mod sent_data;
+mod small_queue;
 mod timeout;
 mod timers;
 mod timestamps;
@@ -77,6 +78,7 @@ use rest::Rest;
 use rtt::Rtt;
 use send_memory::SendMemory;
 use send_queue::SendQueue;
+use small_queue::SmallQueue;
 use timers::Timers;
 use timestamps::TimestampState;
 use transmit::Output;
@@ -263,6 +265,7 @@ pub struct Subflow {
     nxt: SeqNr,
     queue: SendQueue,
     send_memory: SendMemory,
+    small_queue: SmallQueue,
     flight: Flight,
     fin: Fin,
     peer_window: PeerWindow,
@@ -345,6 +348,7 @@ impl Subflow {
             nxt: iss + 1,
             queue: SendQueue::default(),
             send_memory: SendMemory::new(&config),
+            small_queue: SmallQueue::default(),
             flight: Flight::default(),
             fin: Fin::default(),
             peer_window: PeerWindow::default(),

@@ -191,9 +191,8 @@ impl Subflow {
         if let Some(index) = self.flight.next_lost() {
             let record = self.flight.record(index);
             let len = record.end().distance_from(record.seq) as u32;
-            return self
-                .has_room(len, output.control)
-                .then(|| self.retransmit(index, output));
+            let goes = self.has_room(len, output.control) && !self.is_held_back(output, true);
+            return goes.then(|| self.retransmit(index, output));
         }
         match self.sendable() {
             Sendable::Segment(len, fin) => self.transmit_new(len, fin, output),
@@ -225,6 +224,9 @@ impl Subflow {
         // The last FIN does not wait for the congestion window.
         if !has_room && len > 0 {
             self.note_cwnd_usage(true, output);
+            return None;
+        }
+        if self.is_held_back(output, false) {
             return None;
         }
         self.sends_what_fits = false;
@@ -312,7 +314,7 @@ impl Subflow {
     }
 
     fn note_application_limited(&mut self, control: &Control<'_>) {
-        if self.has_room(self.segment_bytes, control) {
+        if self.small_queue.is_empty() && self.has_room(self.segment_bytes, control) {
             self.deliveries.application_limited(self.pipe_bytes());
         }
     }

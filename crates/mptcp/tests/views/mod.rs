@@ -23,6 +23,7 @@ pub fn subflow(id: u32) -> SubflowView {
         queued_bytes: 0,
         unacked_bytes: 0,
         buffer_bytes: u32::MAX,
+        is_throttled: false,
         pacing_rate: 1e6,
         sent_bytes: 0,
         resent_bytes: 0,
