@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from mptcplab.errors import SpecError
-from mptcplab.experiment import Experiment, Flow, Host, Link, load, parse_action, resolve
+from mptcplab.experiment import Experiment, Flow, Host, Link, load, members, parse_action, resolve
 from mptcplab.units import Rate
 
 
@@ -415,3 +415,40 @@ flows: {f: {from: a, to: b}, g: {from: a, to: b, via: [a.x]}, h: {from: a, to: c
     # Full packets of all paths have room for the longest headers: 1404 and 1424 of 1500 bytes are payload, with 14 of Ethernet.
     assert both["ceiling_bps"] == 2 * (15_000_000 * 1404 // 1514)
     assert only_ipv4["ceiling_bps"] == 15_000_000 * 1424 // 1514
+
+
+FELT = """
+name: felt
+hosts: {client: {first_hop: host}, server: {}}
+links:
+  cable: {between: [client.eth0, server.eth0], rate: 10mbit, delay: 5ms, loss: 1%, queue: 50p}
+flows: {bulk: {from: client, to: server}}
+events: [{at: 1s, set: cable, rate: 5mbit, queue: 20p}]
+duration: 2s
+"""
+
+
+def test_a_host_that_feels_its_link_has_its_queue(tmp_path: Path) -> None:
+    (tmp_path / "felt.yaml").write_text(FELT)
+    data = members(tmp_path / "felt.yaml")[0].resolve().data
+    for both, limit in ((data["links"][0], 50), (data["events"][0]["action"], 20)):
+        host, back = both["forward"], both["backward"]
+        assert host["queue"] == {"kind": "drop_tail", "limit_packets": None, "limit_bytes": None}
+        assert (host["loss_at"], back["loss_at"]) == ("egress", "ingress")
+        assert back["queue"]["limit_packets"] == limit
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("queue: 50p", "queue: {forward: 50p}", "links.cable.queue.forward: queue of forward"),
+        ("server: {}", "server: {first_hop: host}", "links.cable.queue: packets wait in client and server"),
+        ("queue: 50p", "loss_at: ingress", "links.cable.loss_at: loss before the queue of forward"),
+        ("queue: 20p", "queue: {forward: 20p}", "events.0.set: queue of forward: packets wait in client"),
+    ],
+)
+def test_what_has_no_effect_behind_a_host_is_refused(old: str, new: str, place: str, tmp_path: Path) -> None:
+    (tmp_path / "felt.yaml").write_text(FELT.replace(old, new))
+    with pytest.raises(SpecError) as error:
+        members(tmp_path / "felt.yaml")[0].resolve()
+    assert place in str(error.value)

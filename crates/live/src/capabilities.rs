@@ -11,6 +11,7 @@ use netlab::resolved::{Action, Experiment};
 use rustix::thread::{CapabilitySet, capabilities as capabilities_of};
 
 use crate::congestion::{self, RunControls};
+use crate::first_hop;
 use crate::path_manager::PathManagers;
 use crate::programs::Programs;
 use crate::traffic::why_refused;
@@ -83,10 +84,7 @@ const FIXED: &[Capability] = &[
     Capability::lacks("host_jitter none", TAKES_ITS_TIME),
     Capability::lacks("host_jitter quantiles", TAKES_ITS_TIME),
     Capability::has("first_hop network"),
-    Capability::lacks(
-        "first_hop host",
-        "an emulated link gives the sender's stack no back-pressure: no back-end has it yet",
-    ),
+    Capability::has("first_hop host"),
     Capability::lacks(
         "own class",
         "the kernel runs no classes in Python: use --on sim, or --on userspace where our stack sends",
@@ -254,6 +252,7 @@ impl Kernel {
 pub(crate) fn check_plans(experiment: &Experiment) -> Vec<Missing> {
     let mut missing = PathManagers::check(experiment);
     missing.extend(Hosts::missing_settings(experiment));
+    missing.extend(first_hop::check(experiment));
     missing.extend(experiment.flows.iter().filter_map(|flow| {
         Some(Missing {
             feature: format!("flows.{}.app: {}", flow.id, flow.app.kind()),

@@ -9,6 +9,7 @@ pub mod congestion;
 mod device;
 mod emulator;
 mod error;
+mod first_hop;
 mod hosts;
 mod mailbox;
 mod namespace;

@@ -208,6 +208,21 @@ impl<P: Packet> Links<P> {
         self.channels[channel].is_settled()
     }
 
+    /// Packets that wait in a direction at `now`.
+    pub fn waiting_packets(&mut self, now: Nanos, direction: usize) -> u64 {
+        let lane = &self.lanes[direction];
+        let channel = &mut self.channels[lane.channel as usize];
+        channel.advance(now);
+        channel.queue_packets(lane.station)
+    }
+
+    /// When the next packet that waits in a direction may leave its queue, from the last time that its channel was called on: on a
+    /// medium another one's turn may come first. `None` if none waits.
+    pub fn next_start(&self, direction: usize) -> Option<Nanos> {
+        let lane = &self.lanes[direction];
+        self.channels[lane.channel as usize].next_start(lane.station)
+    }
+
     /// When a channel must be polled next; `None`: not before the next input.
     pub fn next_departure(&self, channel: usize) -> Option<Nanos> {
         self.channels[channel].next_departure()

@@ -14,6 +14,9 @@ Side: TypeAlias = Literal["forward", "backward"]
 SIDES: tuple[Side, Side] = ("forward", "backward")
 Direction: TypeAlias = dict[str, Any]
 
+# What waits for the first link of a host with first_hop: host, which holds back its senders before anything is dropped.
+HOST_QUEUE: Direction = {"kind": "drop_tail", "limit_packets": None, "limit_bytes": None}
+
 _OVERHEADS = {"frame": 14, "ethernet": 38, "ip": 0}
 _LEAST_PACKETS = 10
 _MOST_OPPORTUNITIES = 5_000_000
@@ -27,15 +30,19 @@ def pick(value: Any, side: Side, default: Any = None) -> Any:
     return default if chosen is None else chosen
 
 
-def resolved(link: Link, side: Side, medium: tuple[Rate | None, int] | None, base: Path) -> Direction:
-    """One direction of a link. `medium` is the shared rate and overhead, if any. Trace files are beside `base`."""
+def resolved(
+    link: Link, side: Side, medium: tuple[Rate | None, int] | None, base: Path, host: str | None = None
+) -> Direction:
+    """One direction of a link. `medium` is the shared rate and overhead, if any. Trace files are beside `base`. Packets
+    wait in `host`, if it has first_hop: host.
+    """
     rate = pick(link.rate, side)
     trace = pick(link.trace, side)
     overhead = overhead_bytes(pick(link.overhead, side, "frame"))
     if medium is not None:
         rate, overhead = medium[0] or rate, medium[1]
     delay = _delay(link, side)
-    loss_at = pick(link.loss_at, side) or ("ingress" if medium is None else "egress")
+    loss_at = pick(link.loss_at, side) or ("ingress" if medium is None and host is None else "egress")
     result: Direction = {
         "rate_bps": None if rate is None else int(rate),
         "overhead_bytes": overhead,
@@ -47,9 +54,21 @@ def resolved(link: Link, side: Side, medium: tuple[Rate | None, int] | None, bas
         "queue": None,
         "trace": None if trace is None else read_trace(trace, base),
     }
+    if host is not None:
+        return result | {"queue": dict(HOST_QUEUE)}
     round_trip = int(link.bdp_rtt) if link.bdp_rtt is not None else 2 * delay
     result["queue"] = queue(pick(link.queue, side, Queue()), capacity_bps(result), round_trip, int(link.mtu) + overhead)
     return result
+
+
+def is_for_side(value: Any, side: Side) -> bool:
+    """Whether a value was given for one direction by its name."""
+    return isinstance(value, Directions) and getattr(value, side) is not None
+
+
+def in_host(host: str) -> str:
+    """Why a direction has no queue of its own."""
+    return f"packets wait in {host} (first_hop: host)"
 
 
 def overhead_bytes(overhead: str | int) -> int:

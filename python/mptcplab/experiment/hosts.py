@@ -155,7 +155,7 @@ class Host(Model):
     initial_window: Annotated[int, Field(ge=1, le=1000)] = 10
     """Initial congestion window, in segments."""
     first_hop: Literal["network", "host"] = "network"
-    """Where the first queue is: in the network, or in the host, which then feels back-pressure."""
+    """Where the first queue is: in the network, or in the host, whose senders then wait instead of losing packets."""
     host_jitter: Annotated[
         Annotated[Literal["linux", "none"], Tag("<word>")] | Annotated[HostJitter, Tag("<quantiles>")],
         Discriminator(lambda value: "<word>" if isinstance(value, str) else "<quantiles>"),

@@ -144,10 +144,10 @@ class LinkSettings(Model):
     loss: LossPerDirection = Field(Loss(probability=Probability(0)), examples=["0.1%"])
     """Random loss that no queue causes."""
     loss_at: PlacePerDirection | None = None
-    """Before the queue, or after the serializer: the packet has then used the link. Default ingress; on a medium
-    egress."""
+    """Before the queue, or after the serializer: the packet has then used the link. Default ingress; on a medium, and
+    behind a host with first_hop: host, egress."""
     queue: QueuePerDirection = Field(Queue(), examples=["1bdp", {"limit": "100p", "discipline": "codel"}])
-    """The queue before the serializer."""
+    """The queue before the serializer; without effect where packets wait in a host with first_hop: host."""
     bdp_rtt: Duration | None = None
     """The round-trip time of `1bdp` in `queue`; default 2 x delay of this link."""
     overhead: OverheadPerDirection = "frame"

@@ -17,10 +17,11 @@ from mptcplab.errors import SpecError
 from mptcplab.experiment import directions, middleboxes, schedule
 from mptcplab.experiment.base import described, nearest_hint
 from mptcplab.experiment.description import Experiment
-from mptcplab.experiment.directions import SIDES
+from mptcplab.experiment.directions import SIDES, Side
 from mptcplab.experiment.flow_paths import FlowPaths
 from mptcplab.experiment.hosts import LINUX_JITTER, PRESETS, Behaviour, Host, HostJitter, NetworkNode
 from mptcplab.experiment.hosts import Interface as InterfaceSettings
+from mptcplab.experiment.links import Link
 from mptcplab.experiment.names import expanded
 from mptcplab.experiment.origins import origins_of
 from mptcplab.experiment.patterns import single_flows
@@ -212,19 +213,42 @@ class _Resolution:
                 )
             a, b = self._network.links[name]
             layer = 2 if self._network.is_layer2(a.node) or self._network.is_layer2(b.node) else 3
-            both: dict[str, Any] = {side: self._direction(name, side, media) for side in SIDES}
+            hosts: dict[Side, str | None] = {"forward": self._holding_host(a), "backward": self._holding_host(b)}
+            both: dict[str, Any] = {side: self._direction(name, side, media, hosts[side]) for side in SIDES}
+            self._check_behind_hosts(name, link, hosts)
             result.append({"id": name, "a": a.id, "b": b.id, "medium": link.medium, "layer": layer, **both})
         return result
 
+    def _holding_host(self, beginning: Port) -> str | None:
+        """The host in which packets of a direction wait, if they do."""
+        host = self._experiment.hosts.get(beginning.node)
+        return beginning.node if host is not None and host.first_hop == "host" else None
+
+    def _check_behind_hosts(self, name: str, link: Link, hosts: Mapping[Side, str | None]) -> None:
+        """Refuses what has no effect where packets wait in hosts. A profile gives queues to all links that have one."""
+        for side, host in hosts.items():
+            if host is not None and directions.is_for_side(link.queue, side):
+                problem = f"queue of {side}: {directions.in_host(host)}"
+                raise wrong(self._tree, ("links", name, "queue", side), problem, "first_hop: network")
+            if host is not None and directions.pick(link.loss_at, side) == "ingress":
+                problem = f"loss before the queue of {side}: {directions.in_host(host)}"
+                raise wrong(self._tree, ("links", name, "loss_at"), problem, "egress")
+        node, queue = (self._tree.find(("links", name, *field)) for field in ((), ("queue",)))
+        is_given_here = node is not None and queue is not None and queue.source.file in (node.source.file, None)
+        holding = dict.fromkeys(host for host in hosts.values() if host is not None)
+        if is_given_here and None not in hosts.values():
+            problem = directions.in_host(" and ".join(holding))
+            raise wrong(self._tree, ("links", name, "queue"), problem, "first_hop: network")
+
     def _direction(
-        self, name: str, side: directions.Side, media: Mapping[str, tuple[Rate | None, int]]
+        self, name: str, side: Side, media: Mapping[str, tuple[Rate | None, int]], host: str | None
     ) -> dict[str, Any]:
         link = self._experiment.links[name]
         field = "trace" if link.trace is not None else "queue"
         trace = self._tree.find(("links", name, "trace"))
         base = Path(trace.source.file).parent if trace is not None and trace.source.file else Path()
         with at(self._tree, "links", name, field):
-            return directions.resolved(link, side, media.get(link.medium or ""), base)
+            return directions.resolved(link, side, media.get(link.medium or ""), base, host)
 
     def _middleboxes(self) -> list[dict[str, Any]]:
         """One before each interface that is named, and addresses for NATs that no subnet has."""

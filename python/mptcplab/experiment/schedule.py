@@ -32,6 +32,8 @@ class World:
     """The names that events may use, and the settings of links as they stand. Built from a resolved experiment."""
 
     hosts: set[str]
+    holding_hosts: set[str]
+    """Those in which packets wait for their first link."""
     interfaces: dict[str, bool]
     links: dict[str, dict[str, Any]]
     mtu_bytes: dict[str, int]
@@ -43,6 +45,7 @@ class World:
         """The world of a resolved experiment."""
         return cls(
             {host["id"] for host in data["hosts"]},
+            {host["id"] for host in data["hosts"] if host["first_hop"] == "host"},
             {interface["id"]: interface["up"] for interface in data["interfaces"]},
             {link["id"]: link for link in data["links"]},
             {interface["link"]: interface["mtu_bytes"] for interface in data["interfaces"]},
@@ -61,6 +64,11 @@ class World:
     def host(self, name: str) -> str:
         """The name, if there is such a host."""
         return _known("host", name, sorted(self.hosts))
+
+    def holding_host(self, link: str, side: directions.Side) -> str | None:
+        """The host in which packets of a direction wait, if they do."""
+        host: str = self.links[link]["a" if side == "forward" else "b"].partition(".")[0]
+        return host if host in self.holding_hosts else None
 
     def joins_hosts(self, link: str) -> bool:
         """Whether both ends of a link are at hosts, so that no port of a node is on it."""
@@ -254,7 +262,13 @@ class Walk:
             new["reorder"] = reorder
         if (loss := directions.pick(event.loss, side)) is not None:
             new["loss"] = directions.loss(loss)
-        if (queue := directions.pick(event.queue, side)) is not None:
+        queue = directions.pick(event.queue, side)
+        host = self._world.holding_host(link, side)
+        if queue is not None and host is not None:
+            others = {self._world.holding_host(link, other) for other in SIDES}
+            if directions.is_for_side(event.queue, side) or None not in others:
+                raise described(f"queue of {side}: {directions.in_host(host)}", "first_hop: network")
+        elif queue is not None:
             round_trip = self._world.bdp_rtt_ns.get(link, 2 * new["delay_ns"])
             packet = self._world.mtu_bytes[link] + new["overhead_bytes"]
             new["queue"] = directions.queue(queue, directions.capacity_bps(new), round_trip, packet)

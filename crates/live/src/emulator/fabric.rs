@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use netlab::first_hop::HostQueues;
 use netlab::link::Enqueued;
 use netlab::links::{Arrival, LinkState, Links};
 use netlab::lookup::Lookup;
@@ -17,8 +18,9 @@ use super::captures::Captures;
 use super::frame::Frame;
 use super::lateness::{Lateness, LatenessSummary};
 use super::middleboxes::Middleboxes;
+use crate::first_hop::directions_from;
 use crate::mailbox::Mailbox;
-use crate::stack::{Mailboxes, Message, Outgoing};
+use crate::stack::{Awaited, Mailboxes, Message, Outgoing};
 use crate::{Clock, Device, LiveError};
 
 /// The largest super-packet with its headers.
@@ -35,13 +37,13 @@ const LARGE_BYTES: usize = 1 << 14;
 const SPARE_LARGE_BUFFERS: usize = 64;
 
 /// A device and what passed through it.
-struct Port {
+pub(super) struct Port {
     device: Device,
     /// The link direction that begins here.
-    outgoing: usize,
+    pub(super) outgoing: usize,
     is_captured: bool,
     /// Where TCP goes, if its host has our own stack.
-    stack: Option<Arc<Mailbox<Message>>>,
+    pub(super) stack: Option<Arc<Mailbox<Message>>>,
     /// Of such a host: whether it is up. A device says so itself.
     is_up: bool,
     state: InterfaceState,
@@ -90,15 +92,19 @@ pub struct NetworkState {
 /// Everything that the emulator's thread works on.
 pub(super) struct Fabric {
     pub(super) clock: Clock,
-    links: Links<Frame>,
+    pub(super) links: Links<Frame>,
     link_ids: Vec<String>,
-    ports: Vec<Port>,
+    pub(super) ports: Vec<Port>,
     /// By the port before which they stand.
     middleboxes: BTreeMap<usize, Middleboxes>,
     /// By direction: the port at its end.
     ends: Vec<usize>,
     /// By channel: when it must be looked at.
     due: Vec<Option<Nanos>>,
+    /// What waits in hosts with our own stack that feel their links.
+    pub(super) host_queues: HostQueues<Option<Awaited>>,
+    /// By queue: when the next packet leaves it.
+    pub(super) leaving: Vec<Option<Nanos>>,
     lateness: Vec<Lateness>,
     /// The longest that the thread read nothing.
     pub(super) longest_standstill: Nanos,
@@ -135,6 +141,7 @@ impl Fabric {
         clock: Clock,
     ) -> Result<Self, LiveError> {
         let links = Links::new(experiment, seed)?;
+        let host_queues = HostQueues::new(directions_from(experiment, true));
         let lookup = Lookup::new(experiment);
         let ends = experiment.links.iter().flat_map(|link| [&link.b, &link.a]);
         let ends = ends.filter_map(|id| lookup.interface_index(id));
@@ -168,6 +175,8 @@ impl Fabric {
             clock,
             middleboxes: middleboxes.collect(),
             due: vec![None; links.channel_count()],
+            leaving: vec![None; host_queues.count()],
+            host_queues,
             links,
             link_ids: experiment
                 .links
@@ -251,6 +260,8 @@ impl Fabric {
         self.clock = clock;
         self.links.reset();
         self.due.fill(None);
+        self.host_queues.clear();
+        self.leaving.fill(None);
         for port in &mut self.ports {
             port.state = InterfaceState::default();
         }
@@ -271,7 +282,8 @@ impl Fabric {
         self.longest_standstill = self.longest_standstill.max(stood);
         let of_middleboxes = self.middleboxes.values();
         let of_middleboxes = of_middleboxes.filter_map(|one| one.chain.poll_timeout());
-        let due = self.due.iter().flatten().copied().chain(of_middleboxes);
+        let of_links = self.due.iter().chain(&self.leaving).flatten().copied();
+        let due = of_links.chain(of_middleboxes);
         self.alarm = due.min().map(|due| {
             if due > now {
                 due.max(now + SHORTEST_SLEEP_NS)
@@ -307,16 +319,18 @@ impl Fabric {
             let frame = self.frame(port, bytes);
             self.ports[port].state.sent += 1;
             self.capture(port, now, true, &frame);
-            self.send(now, port, frame);
+            self.send(now, port, frame, None);
         }
         self.look_again(self.links.channel_of(direction));
     }
 
     /// Lets a packet leave by a port, through what stands before it.
-    fn send(&mut self, now: Nanos, port: usize, frame: Frame) {
+    fn send(&mut self, now: Nanos, port: usize, frame: Frame, awaited: Option<Awaited>) {
         if let Some(frame) = self.enter_middleboxes(now, port, Heading::Leaving, frame) {
+            let direction = self.ports[port].outgoing;
             // One that is dropped at once is counted by the link, and takes its buffer with it.
-            let _: Enqueued = self.links.offer(now, self.ports[port].outgoing, frame);
+            let enqueued = self.links.offer(now, direction, frame);
+            self.enter_host_queue(now, port, enqueued, awaited);
         }
     }
 
@@ -369,13 +383,20 @@ impl Fabric {
     pub(super) fn take_from_stacks(&mut self) {
         let mut arriving = std::mem::take(&mut self.arriving);
         self.from_stacks.take_into(&mut arriving);
-        for Outgoing { port, bytes } in arriving.drain(..) {
+        let of_stacks = arriving.drain(..);
+        for Outgoing {
+            port,
+            bytes,
+            awaited,
+        } in of_stacks
+        {
             let Port {
                 outgoing,
                 is_up: true,
                 ..
             } = self.ports[port]
             else {
+                self.tell_departed(port, awaited);
                 continue;
             };
             let now = self.clock.now();
@@ -383,7 +404,7 @@ impl Fabric {
             let frame = Frame { bytes, layer };
             self.ports[port].state.sent += 1;
             self.capture(port, now, true, &frame);
-            self.send(now, port, frame);
+            self.send(now, port, frame, awaited);
             self.look_again(self.links.channel_of(outgoing));
         }
         self.arriving = arriving;
@@ -418,6 +439,7 @@ impl Fabric {
     pub(super) fn deliver_due(&mut self) {
         let now = self.clock.now();
         self.wake_middleboxes(now);
+        self.leave_hosts(now);
         for channel in 0..self.due.len() {
             if self.due[channel].is_some_and(|due| due <= now) {
                 self.deliver_from(channel, now);
@@ -544,6 +566,9 @@ impl Fabric {
     fn look_again_at_link(&mut self, link: usize) {
         for direction in [2 * link, 2 * link + 1] {
             self.look_again(self.links.channel_of(direction));
+            if let Some(place) = self.host_queues.place(direction) {
+                self.look_again_at_host(self.clock.now(), place);
+            }
         }
     }
 

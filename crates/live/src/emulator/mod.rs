@@ -6,6 +6,7 @@
 mod captures;
 mod fabric;
 mod frame;
+mod host_queues;
 mod lateness;
 mod middleboxes;
 

@@ -1,11 +1,12 @@
 //! What events do to interfaces and addresses.
 
-use netlab::resolved::{Action, LinkDownBy};
+use netlab::resolved::{Action, Direction, LinkDownBy};
 
 use super::Hosts;
 use super::addresses::PlaceKind;
 use super::place::PortState;
 use crate::LiveError;
+use crate::first_hop::Shaping;
 
 impl Hosts {
     /// Carries out what concerns interfaces and addresses; what a link does by itself is the emulator's, and nothing is done here.
@@ -34,8 +35,26 @@ impl Hosts {
                 link,
                 by: LinkDownBy::PortDown,
             } => self.set_ports_down(link, false),
+            Action::SetLink {
+                link,
+                forward,
+                backward,
+            } => self.reshape(link, [forward, backward]),
             _ => Ok(()),
         }
+    }
+
+    /// Hosts that feel a link feel what has become of it.
+    fn reshape(&mut self, link: &str, both: [&Direction; 2]) -> Result<(), LiveError> {
+        let ends = self.layout.ends[self.layout.link_of[link]];
+        for (port, direction) in ends.into_iter().zip(both) {
+            let described = &self.layout.ports[port];
+            if described.feels_link {
+                let shaping = Shaping::before(direction, described.layer, described.mtu_bytes);
+                self.places[described.place].reshape(port, shaping)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether an interface, named by its index in the experiment, is up now.

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netlab::lookup::Lookup;
-use netlab::resolved::{Experiment, Interface, Layer, NodeKind};
+use netlab::resolved::{Experiment, HopDirection, Interface, Layer, NodeKind};
 
 use crate::LiveError;
+use crate::first_hop::{Shaping, directions_from};
 use crate::netlink::Mac;
 
 /// Longest device name (`IFNAMSIZ` - 1).
@@ -68,6 +69,10 @@ pub(super) struct Port {
     pub(super) layer: Layer,
     pub(super) mtu_bytes: u32,
     pub(super) up: bool,
+    /// Whether its host holds back what its link does not take yet, by a queueing discipline of the kernel.
+    pub(super) feels_link: bool,
+    /// How, at the start.
+    pub(super) shaping: Option<Shaping>,
     ipv4: Option<Prefixed>,
     ipv6: Option<Prefixed>,
     /// Behind which NATs hide it.
@@ -132,7 +137,7 @@ impl Layout {
         let ends = links
             .map(|link| [port_of[&link.a], port_of[&link.b]])
             .collect();
-        let layout = Self {
+        let mut layout = Self {
             places,
             ports,
             ends,
@@ -141,7 +146,18 @@ impl Layout {
             place_of,
         };
         layout.check_names()?;
+        layout.add_shaping(experiment);
         Ok(layout)
+    }
+
+    fn add_shaping(&mut self, experiment: &Experiment) {
+        for direction in directions_from(experiment, false) {
+            let link = &experiment.links[direction / 2];
+            let port = &mut self.ports[self.ends[direction / 2][direction % 2]];
+            port.feels_link = true;
+            let described = link.direction(HopDirection::BOTH[direction % 2]);
+            port.shaping = Shaping::before(described, port.layer, port.mtu_bytes);
+        }
     }
 
     fn check_names(&self) -> Result<(), LiveError> {
@@ -223,6 +239,8 @@ fn port(
         layer,
         mtu_bytes: interface.mtu_bytes,
         up: interface.up,
+        feels_link: false,
+        shaping: None,
         ipv4: prefixed(&interface.id, &interface.ipv4)?,
         ipv6: prefixed(&interface.id, ipv6)?,
         outside,

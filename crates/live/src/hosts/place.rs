@@ -12,9 +12,10 @@ use super::addresses::{Layout, PlaceKind, Prefixed, mac_of, mac_of_bridge};
 use super::routing::{MAIN_TABLE, PlaceRoutes, RULE_PRIORITY, Step};
 use super::settings::{self, Setting};
 use super::switches::{BRIDGE, frames_by_port};
+use crate::first_hop::Shaping;
 use crate::netlink::{
     Connection, Destination, Link, NextHop, Request, Route, Rule, add_address, add_bridge,
-    forget_address, forward_frames_to, remove_group, remove_queueing, set_neighbour,
+    forget_address, forward_frames_to, remove_group, remove_queueing, set_neighbour, shape,
 };
 use crate::{Device, DeviceKind, LiveError, NetworkNamespace};
 
@@ -23,6 +24,9 @@ const GROUP: u32 = 1;
 
 /// With the kernel's 500 a link of 1 Gbit/s loses packets in front of the emulator.
 const QUEUE_PACKETS: u32 = 10_000;
+
+/// Segments of TCP that may leave as one packet, unless the device takes fewer (`GSO_MAX_SEGS`).
+const MOST_JOINED_SEGMENTS: u32 = 65_535;
 
 /// The state of an interface.
 #[derive(Debug)]
@@ -34,6 +38,8 @@ pub(super) struct PortState {
     pub(super) has_address: bool,
     /// By the description or by an event.
     pub(super) is_up: bool,
+    /// How fast what it sends leaves it; `None`: at once, and it waits in the network.
+    shaping: Option<Shaping>,
     /// A switch's or router's port out of service with its link.
     pub(super) port_is_down: bool,
 }
@@ -101,6 +107,7 @@ impl Place {
                 addresses: described.addresses().collect(),
                 has_address: true,
                 is_up: described.up,
+                shaping: described.shaping,
                 port_is_down: false,
             };
             ports.insert(port, state);
@@ -277,6 +284,22 @@ impl Place {
         self.connection.commit(&requests)
     }
 
+    /// Lets packets of an interface leave at another rate.
+    pub(super) fn reshape(
+        &mut self,
+        port: usize,
+        shaping: Option<Shaping>,
+    ) -> Result<(), LiveError> {
+        let state = self
+            .ports
+            .get_mut(&port)
+            .expect("an interface of this place");
+        state.shaping = shaping;
+        let link = Link::new(state.device).joined_segments(state.joined_segments());
+        let requests = [link.request(), state.queueing_request()];
+        self.connection.commit(&requests)
+    }
+
     /// Again and again without harm.
     pub(super) fn remove_devices(&mut self) -> Result<(), LiveError> {
         if self.devices.is_empty() {
@@ -305,6 +328,21 @@ impl PortState {
         self.addresses.iter().any(|own| own.address == address)
     }
 
+    fn queueing_request(&self) -> Request {
+        match &self.shaping {
+            Some(shaping) => shape(self.device, shaping),
+            None => remove_queueing(self.device),
+        }
+    }
+
+    /// Where packets wait for their link, each segment of TCP is one, as on the link.
+    fn joined_segments(&self) -> u32 {
+        match self.shaping {
+            Some(_) => 1,
+            None => MOST_JOINED_SEGMENTS,
+        }
+    }
+
     fn address_requests(&self) -> impl Iterator<Item = Request> {
         let addresses = self.addresses.iter();
         addresses.map(|own| add_address(self.device, own.address, own.length))
@@ -324,7 +362,11 @@ fn link_requests(port: usize, state: &PortState, link: Link) -> [Request; 3] {
         Layer::Three => link,
     };
     let up = Link::new(state.device).up(state.carries());
-    [link.request(), remove_queueing(state.device), up.request()]
+    let link = match state.shaping {
+        Some(_) => link.joined_segments(state.joined_segments()),
+        None => link,
+    };
+    [link.request(), state.queueing_request(), up.request()]
 }
 
 fn family_of(address: IpAddr) -> AddressFamily {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
+use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
 };
@@ -19,8 +19,17 @@ use netlink_packet_route::route::{
     RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
-use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+
+use crate::first_hop::Shaping;
+
+// Of include/uapi/linux/pkt_sched.h and rtnetlink.h.
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_RATE64: u16 = 4;
+const TCA_TBF_BURST: u16 = 6;
+const TCA_STAB_BASE: u16 = 1;
+const TC_LINKLAYER_ETHERNET: u8 = 1;
 
 /// A link-layer address.
 pub(crate) type Mac = [u8; 6];
@@ -79,6 +88,11 @@ impl Link {
 
     pub(crate) fn queue_packets(self, length: u32) -> Self {
         self.with(LinkAttribute::TxQueueLen(length))
+    }
+
+    /// Segments of TCP that may leave as one, to be cut behind the queueing discipline.
+    pub(crate) fn joined_segments(self, most: u32) -> Self {
+        self.with(LinkAttribute::GsoMaxSegs(most))
     }
 
     pub(crate) fn group(self, group: u32) -> Self {
@@ -166,6 +180,48 @@ pub(crate) fn remove_queueing(index: u32) -> Request {
     message.attributes = vec![TcAttribute::Kind("noqueue".to_owned())];
     let flags = NLM_F_CREATE | NLM_F_REPLACE;
     Request::new(flags, RouteNetlinkMessage::NewQueueDiscipline(message))
+}
+
+/// Lets packets leave a device at a rate, one after the other: a token bucket (tc-tbf(8)).
+pub(crate) fn shape(index: u32, shaping: &Shaping) -> Request {
+    let mut message = TcMessage::default();
+    message.header.index = index as i32;
+    message.header.parent = TcHandle::ROOT;
+    let bytes_per_second = shaping.rate_bps / 8;
+    let options = [
+        (TCA_TBF_PARMS, token_bucket(shaping, bytes_per_second)),
+        (TCA_TBF_RATE64, bytes_per_second.to_ne_bytes().to_vec()),
+        (TCA_TBF_BURST, shaping.burst_bytes.to_ne_bytes().to_vec()),
+    ];
+    let options = options.map(|(kind, value)| TcOption::Other(DefaultNla::new(kind, value)));
+    message.attributes = vec![
+        TcAttribute::Kind("tbf".to_owned()),
+        TcAttribute::Stab(size_table(shaping.overhead_bytes)),
+        TcAttribute::Options(options.to_vec()),
+    ];
+    let flags = NLM_F_CREATE | NLM_F_REPLACE;
+    Request::new(flags, RouteNetlinkMessage::NewQueueDiscipline(message))
+}
+
+/// `struct tc_tbf_qopt`: a rate, no peak rate, and the bytes that may wait.
+fn token_bucket(shaping: &Shaping, bytes_per_second: u64) -> Vec<u8> {
+    // Above 4 GB/s the attribute of 64 bits counts.
+    let rate = u32::try_from(bytes_per_second).unwrap_or(u32::MAX);
+    let mut bytes = vec![0; 36];
+    bytes[1] = TC_LINKLAYER_ETHERNET;
+    bytes[8..12].copy_from_slice(&rate.to_ne_bytes());
+    bytes[24..28].copy_from_slice(&shaping.limit_bytes.to_ne_bytes());
+    bytes
+}
+
+/// `struct tc_sizespec` in its attribute: what is counted beside the bytes of a packet.
+fn size_table(overhead_bytes: i32) -> Vec<u8> {
+    const LEN: usize = 28;
+    let mut bytes = vec![0; LEN];
+    bytes[..2].copy_from_slice(&(LEN as u16).to_ne_bytes());
+    bytes[2..4].copy_from_slice(&TCA_STAB_BASE.to_ne_bytes());
+    bytes[8..12].copy_from_slice(&overhead_bytes.to_ne_bytes());
+    bytes
 }
 
 /// Removes all devices of a group at once.

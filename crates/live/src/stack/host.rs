@@ -18,7 +18,7 @@ use netlab::time::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::session::{Session, Told};
-use super::{Message, Outgoing};
+use super::{Awaited, Message, Outgoing};
 use crate::Clock;
 use crate::hosts::Departure;
 use crate::mailbox::Mailbox;
@@ -106,9 +106,20 @@ pub(super) struct Outside {
     pub(super) to_links: Arc<Mailbox<Outgoing>>,
     /// By port.
     pub(super) takes_super_packets: Arc<[AtomicBool]>,
+    /// Whether what waits for its links waits in this host.
+    pub(super) feels_links: bool,
 }
 
 impl Outside {
+    /// What a packet is until it has left; acknowledgments hold nothing back.
+    fn awaited(&self, packet: &Packet) -> Option<Awaited> {
+        let payload_bytes = packet.segment.payload.len();
+        (self.feels_links && payload_bytes > 0).then(|| Awaited {
+            four: FourTuple::of_sender_of(packet),
+            payload_bytes,
+        })
+    }
+
     fn way_of(&self, packet: &Packet) -> Option<&Departure> {
         self.departures.get(&(packet.source, packet.destination))
     }
@@ -119,6 +130,7 @@ impl Departure {
         Outgoing {
             port: self.port,
             bytes: packet.emit(&self.header),
+            awaited: None,
         }
     }
 }
@@ -156,6 +168,7 @@ impl Host {
             for message in messages.drain(..) {
                 match message {
                     Message::Packet(bytes) => self.receive(&bytes),
+                    Message::Departed(packet) => self.departed(packet),
                     Message::Order(order) => order(self),
                 }
             }
@@ -196,6 +209,13 @@ impl Host {
         }
         let now = self.clock.now();
         self.endpoint.handle_packet(now, &packet);
+        self.answer(now);
+    }
+
+    /// A packet has left for its link: there may be room for others.
+    fn departed(&mut self, packet: Awaited) {
+        let now = self.clock.now();
+        self.endpoint.departed(packet.four, packet.payload_bytes);
         self.answer(now);
     }
 
@@ -248,10 +268,22 @@ impl Host {
             let before = self.gathered.swap_remove(place);
             self.outgoing.push_back(way.outgoing(&before));
         }
-        let packet = SuperPacket::of(packet);
-        match self.outside.takes_super_packets[way.port].load(Ordering::Relaxed) {
-            true => self.gathered.push(packet),
-            false => self.outgoing.push_back(way.outgoing(&packet)),
+        if self.outside.takes_super_packets[way.port].load(Ordering::Relaxed) {
+            // Such a link takes all at once: nothing waits for it.
+            self.gathered.push(SuperPacket::of(packet));
+            return;
+        }
+        let awaited = self.outside.awaited(&packet);
+        self.outgoing.push_back(Outgoing {
+            awaited,
+            ..way.outgoing(&SuperPacket::of(packet))
+        });
+        if let Some(Awaited {
+            four,
+            payload_bytes,
+        }) = awaited
+        {
+            self.endpoint.waits_in_host(four, payload_bytes);
         }
     }
 

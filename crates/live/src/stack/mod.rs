@@ -17,10 +17,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use mptcp::endpoint::{Endpoint, NetworkView};
+use mptcp::pm::FourTuple;
 use netlab::flows::port_of_flow;
 use netlab::lookup::Lookup;
 use netlab::registry::Registry;
-use netlab::resolved::{self, Action, Experiment, Stack, Transport};
+use netlab::resolved::{self, Action, Experiment, FirstHop, Stack, Transport};
 use netlab::rng::Generator;
 use netlab::stack::{AddressChange, network_views, profile, ways};
 
@@ -44,6 +45,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) enum Message {
     /// An IP packet that arrived.
     Packet(Arc<[u8]>),
+    /// One that was sent has left the host.
+    Departed(Awaited),
     /// Something to be done between two packets.
     Order(Box<dyn FnOnce(&mut Host) + Send>),
 }
@@ -54,6 +57,16 @@ pub(crate) struct Outgoing {
     pub(crate) port: usize,
     /// As a device would give it: header first.
     pub(crate) bytes: Vec<u8>,
+    /// What it is to a host that wants to know when it has left.
+    pub(crate) awaited: Option<Awaited>,
+}
+
+/// A packet that waits in a host before its first link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Awaited {
+    /// Seen from its sender.
+    pub(crate) four: FourTuple,
+    pub(crate) payload_bytes: u32,
 }
 
 /// What lies between the emulator and the hosts with our own stack.
@@ -134,6 +147,7 @@ impl Stacks {
                 departures: hosts.departures(&host.id),
                 to_links: Arc::clone(&mailboxes.to_links),
                 takes_super_packets: Arc::clone(&mailboxes.takes_super_packets),
+                feels_links: host.first_hop == FirstHop::Host,
             };
             let parts = parts(&lookup, seed, (index, view), outside, roles, registry);
             (parts, Arc::clone(&mailboxes.inboxes[&host.id]))

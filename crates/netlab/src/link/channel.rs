@@ -216,6 +216,16 @@ impl<P: Packet> Channel<P> {
         }
     }
 
+    /// When the next packet that waits at a station may start, unless another station of the channel is served first; `None` if
+    /// none waits.
+    pub fn next_start(&self, station: StationId) -> Option<Nanos> {
+        let starts = || match &self.fixed_rate {
+            Some(fifo) => fifo.next_start(),
+            None => self.stepwise.first_start(),
+        };
+        (self.queue_packets(station) > 0).then(starts).flatten()
+    }
+
     /// Packets of a station in service or on the wire.
     pub fn in_flight(&self, station: StationId) -> u64 {
         match &self.fixed_rate {

@@ -150,6 +150,12 @@ impl<P: Packet> FixedRateFifo<P> {
         unfinished.saturating_sub(1) as u64
     }
 
+    /// When the first packet that waits starts: when the one in service has left.
+    pub(super) fn next_start(&self) -> Option<Nanos> {
+        let in_service = self.packets.get(self.in_service());
+        in_service.map(|sent| sent.finish)
+    }
+
     pub(super) fn queue_bytes(&self) -> u64 {
         let in_service = self.packets.get(self.in_service());
         in_service.map_or(0, |sent| self.accepted_bytes - sent.bytes_up_to)

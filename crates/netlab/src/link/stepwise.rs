@@ -222,6 +222,11 @@ impl<P: Packet> Stepwise<P> {
             .min_by_key(|(start, _)| *start)
     }
 
+    /// When the next packet starts, whichever station has it.
+    pub(super) fn first_start(&self) -> Option<Nanos> {
+        self.next_start().map(|(start, _)| start)
+    }
+
     fn start_service(&mut self, start: Nanos, station: StationId) {
         let started = self.stations[station.index()].start_next(start, &mut self.discarded);
         self.report_discarded(station, start);

@@ -214,6 +214,16 @@ pub struct InvalidDirection {
 }
 
 impl Direction {
+    /// Checks that it can begin with the queue of a host: that takes the place of its own, and drops nothing.
+    pub(super) fn validate_behind_host(&self) -> Result<(), InvalidDirection> {
+        const UNLIMITED: &str = "drop_tail without limits, as packets wait in the host before it";
+        let is_unlimited = self.queue.kind() == "drop_tail" && self.queue.limits() == (None, None);
+        ensure(is_unlimited, "queue", self.queue.kind(), UNLIMITED)?;
+        let is_behind = self.loss_at == LossPlace::Egress;
+        let allowed = "egress, as packets wait in the host before it";
+        ensure(is_behind, "loss_at", "ingress", allowed)
+    }
+
     /// Checks what the types do not say.
     ///
     /// # Errors

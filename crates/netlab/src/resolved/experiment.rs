@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::validation::validate;
-use super::{Action, Direction, Flow, Host, Middlebox, ResolvedError};
+use super::{Action, Direction, Flow, HopDirection, Host, Middlebox, ResolvedError};
 use crate::time::Nanos;
 
 /// The schema this program reads.
@@ -219,6 +219,24 @@ pub struct Link {
     pub forward: Direction,
     /// From `b` to `a`.
     pub backward: Direction,
+}
+
+impl Link {
+    /// Id of the interface at which a direction begins.
+    pub fn beginning(&self, side: HopDirection) -> &str {
+        match side {
+            HopDirection::Forward => &self.a,
+            HopDirection::Backward => &self.b,
+        }
+    }
+
+    /// What it does in a direction.
+    pub fn direction(&self, side: HopDirection) -> &Direction {
+        match side {
+            HopDirection::Forward => &self.forward,
+            HopDirection::Backward => &self.backward,
+        }
+    }
 }
 
 /// Layer of what a link carries; the link model does not care.

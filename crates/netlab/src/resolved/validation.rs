@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 use super::{
-    Action, Algorithm, Application, Behaviour, Direction, Element, Experiment, Flow, HopDirection,
-    HostJitter, InvalidDirection, JitterQuantiles, Layer, Link, Middlebox, MiddleboxDirection,
-    Path, SCHEMA, Video, validate_overhead,
+    Action, Algorithm, Application, Behaviour, Direction, Element, Experiment, FirstHop, Flow,
+    HopDirection, HostJitter, InvalidDirection, JitterQuantiles, Layer, Link, Middlebox,
+    MiddleboxDirection, Path, SCHEMA, Video, validate_overhead,
 };
 use crate::flows::{addresses_at, flow_at_port, pairs_of};
 use crate::parameters::{self, Kind};
@@ -269,8 +269,28 @@ impl<'a> Declared<'a> {
         if let Some(medium) = &link.medium {
             self.media.find(format!("{place}.medium"), medium)?;
         }
-        validate_direction(&format!("{place}.forward"), &link.forward)?;
-        validate_direction(&format!("{place}.backward"), &link.backward)
+        self.validate_directions(&place, link, [&link.forward, &link.backward])
+    }
+
+    /// Those of a link, or what an event makes of them.
+    fn validate_directions(&self, place: &str, link: &Link, both: [&Direction; 2]) -> Validity {
+        for (side, direction) in HopDirection::BOTH.into_iter().zip(both) {
+            let place = format!("{place}.{}", side.name());
+            validate_direction(&place, direction)?;
+            if self.begins_in_host(link, side) {
+                let valid = direction.validate_behind_host();
+                valid.map_err(|error| ResolvedError::of_direction(&place, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what waits for a direction of a link waits in a host.
+    fn begins_in_host(&self, link: &Link, side: HopDirection) -> bool {
+        let interface = self.interfaces.indices.get(link.beginning(side));
+        let node = interface.map(|index| self.experiment.interfaces[*index].node.as_str());
+        let host = node.and_then(|node| self.hosts.indices.get(node));
+        host.is_some_and(|host| self.experiment.hosts[*host].first_hop == FirstHop::Host)
     }
 
     fn validate_middlebox(&self, place: &str, middlebox: &Middlebox) -> Validity {
@@ -468,9 +488,9 @@ impl<'a> Declared<'a> {
                 forward,
                 backward,
             } => {
-                self.links.find(format!("{place}.link"), link)?;
-                validate_direction(&format!("{place}.forward"), forward)?;
-                validate_direction(&format!("{place}.backward"), backward)?;
+                let index = self.links.find(format!("{place}.link"), link)?;
+                let link = &self.experiment.links[index];
+                self.validate_directions(place, link, [forward, backward])?;
             }
             Action::Exec { host, .. } => {
                 self.hosts.find(format!("{place}.host"), host)?;

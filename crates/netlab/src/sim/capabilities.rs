@@ -86,10 +86,7 @@ const TABLE: &[Capability] = &[
     Capability::has("host_jitter linux"),
     Capability::has("host_jitter quantiles"),
     Capability::has("first_hop network"),
-    Capability::lacks(
-        "first_hop host",
-        "a sender's stack feels nothing of the queue of its first link: no back-end has it yet",
-    ),
+    Capability::has("first_hop host"),
 ];
 
 /// All that a description can ask for, with these algorithms.

@@ -6,6 +6,7 @@ use super::capabilities::capabilities;
 use super::network::{Forwarding, direction};
 use super::packet::datagram_headers_bytes;
 use crate::capabilities::{Capabilities, Missing};
+use crate::first_hop;
 use crate::flows::{MOST_FLOWS, pairs_between, port_of_flow, why_impossible};
 use crate::lookup::Lookup;
 use crate::registry::Registry;
@@ -24,6 +25,7 @@ pub fn check(experiment: &Experiment, registry: &Registry) -> Vec<Missing> {
     }
     missing.extend(check_routed(experiment));
     missing.extend(check_middleboxes(experiment));
+    missing.extend(first_hop::check_middleboxes(experiment));
     missing.extend(check_ports(experiment));
     missing
 }

@@ -13,7 +13,7 @@ use super::datagrams::Arrival;
 use super::event_queue::{Deadlines, EntityId, QueueKind};
 use super::flows::Flows;
 use super::handling::{Handling, Reception};
-use super::network::{FIRST_CHANNEL, Fate, Network};
+use super::network::{FIRST_CHANNEL, Fate, Network, Waiting};
 use super::packet::{Content, Datagram, Packet};
 use super::sampling::{Latest, Sampler};
 use super::stall::Stalls;
@@ -113,10 +113,12 @@ impl Simulation {
         let actors = flows.apps().len() + flows.hosts().count();
         let actors_end = FIRST_CHANNEL as usize + network.channel_count() + actors;
         network.set_middlebox_entity(EntityId(actors_end as u32));
+        network.set_first_host_queue(EntityId(actors_end as u32 + 1));
+        let entities = actors_end + 1 + network.host_queue_count();
         let mut simulation = Self {
             schedule: Schedule::new(&experiment, seed),
             stalls: Stalls::new(&experiment),
-            deadlines: Deadlines::new(queue, actors_end + 1),
+            deadlines: Deadlines::new(queue, entities),
             sampler: Sampler::create(directory, &experiment, &flows)?,
             handling: Handling::new(&experiment, seed),
             app_lateness: vec![0; flows.apps().len()],
@@ -238,8 +240,11 @@ impl Simulation {
         };
         match app.checked_sub(self.flows.apps().len()) {
             None => self.run_app(app)?,
-            Some(host) if host == self.flows.hosts().count() => self.run_middleboxes()?,
-            Some(host) => self.turn_to_host(host)?,
+            Some(host) => match host.checked_sub(self.flows.hosts().count()) {
+                None => self.turn_to_host(host)?,
+                Some(0) => self.run_middleboxes()?,
+                Some(behind) => self.run_host_queue(behind - 1)?,
+            },
         }
         Ok(())
     }
@@ -269,8 +274,9 @@ impl Simulation {
     fn run_app(&mut self, index: usize) -> Result<(), TableError> {
         let packet = self.flows.app_mut(index).send(self.now);
         self.draw_lateness(index);
+        self.originate(packet)?;
         self.schedule_app(index);
-        self.originate(packet)
+        Ok(())
     }
 
     /// How late an application sends its next datagram.
@@ -285,6 +291,7 @@ impl Simulation {
     fn schedule_app(&mut self, index: usize) {
         let entity = FIRST_CHANNEL as usize + self.network.channel_count() + index;
         let due = self.flows.apps()[index].next_send();
+        // What had to wait is due now.
         let next = due.map(|at| at.saturating_add(self.app_lateness[index]).max(self.now));
         self.deadlines.set(EntityId(entity as u32), next);
     }
@@ -379,13 +386,62 @@ impl Simulation {
 
     fn originate(&mut self, packet: Packet) -> Result<(), TableError> {
         self.packets += 1;
-        match self
+        let fate = self
             .network
-            .originate(self.now, packet, &mut self.deadlines)
-        {
+            .originate(self.now, packet, &mut self.deadlines);
+        if let Some((place, waiting)) = self.network.take_newly_waiting() {
+            self.hold(place, waiting);
+        }
+        match fate {
             Some(fate) => self.settle(fate),
             None => Ok(()),
         }
+    }
+
+    /// Tells the sender of a packet that it waits in its host.
+    #[cold]
+    fn hold(&mut self, place: usize, waiting: Waiting) {
+        match waiting {
+            Waiting::Segment {
+                four,
+                payload_bytes,
+            } => {
+                let host = self.host_of_queue(place);
+                self.flows.hosts_mut().hold(host, four, payload_bytes);
+            }
+            Waiting::Datagram { application } => self.flows.app_mut(application).hold(),
+            Waiting::Other => {}
+        }
+    }
+
+    /// Tells senders of what has left the queue of their host, and lets them go on.
+    fn run_host_queue(&mut self, place: usize) -> Result<(), TableError> {
+        let host = self.host_of_queue(place);
+        while let Some(waiting) = self.network.leave_host_queue(self.now, place) {
+            match waiting {
+                Waiting::Segment {
+                    four,
+                    payload_bytes,
+                } => {
+                    let hosts = self.flows.hosts_mut();
+                    hosts.release(host, four, payload_bytes);
+                }
+                Waiting::Datagram { application } => {
+                    self.flows.app_mut(application).release();
+                    self.schedule_app(application);
+                }
+                Waiting::Other => {}
+            }
+        }
+        self.run_host(host)?;
+        self.network
+            .schedule_host_queue(self.now, place, &mut self.deadlines);
+        Ok(())
+    }
+
+    fn host_of_queue(&self, place: usize) -> usize {
+        let interface = self.network.interface_of_host_queue(place);
+        self.flows.hosts().host_of(interface)
     }
 
     /// Lets the end of a packet's life be known to all it concerns.

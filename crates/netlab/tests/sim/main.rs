@@ -4,6 +4,7 @@ mod algorithms;
 mod apps;
 mod experiments;
 mod failures;
+mod first_hop;
 mod host_jitter;
 mod middleboxes;
 mod next_hops;

@@ -275,10 +275,6 @@ fn all_that_the_simulator_cannot_do_is_named() {
         ["hosts.server.stack: userspace"]
     );
     assert_eq!(
-        missing_after(|e| e["hosts"][0]["first_hop"] = json!("host")),
-        ["hosts.client.first_hop: host"]
-    );
-    assert_eq!(
         missing_after(|e| {
             e["flows"][0]["transport"] = json!("tcp");
             e["flows"][0]["cc"] = json!(["nobody"]);
@@ -389,7 +385,6 @@ fn what_is_listed_as_missing_is_what_check_refuses() {
     for stack in ["backend", "kernel", "userspace"] {
         ask("stack", &|e| e["hosts"][0]["stack"] = json!(stack));
     }
-    ask("first_hop", &|e| e["hosts"][0]["first_hop"] = json!("host"));
     for (own, feature) in [
         ("./own.py:Own", "own class"),
         ("crate:own", "own simulator"),

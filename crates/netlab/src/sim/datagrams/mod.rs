@@ -2,6 +2,8 @@
 
 mod probe;
 
+use mptcp::subflow::segment_memory_bytes;
+
 use super::network::RouteId;
 use super::packet::{Content, Datagram, Packet};
 use crate::flows::port_of_flow;
@@ -12,6 +14,9 @@ pub(super) use probe::Probe;
 
 /// The port from which the first application sends: the first that nobody owns (RFC 6335, section 6).
 const FIRST_PORT: u16 = 49152;
+
+/// What of an application may wait in its host: the send buffer of its socket (`net.core.wmem_default` of Linux).
+const SEND_BUFFER_BYTES: u32 = 212_992;
 
 /// The ports from which an application sends, and at which it is answered.
 pub(super) fn ports(application: usize) -> [u16; 2] {
@@ -78,6 +83,10 @@ pub(super) struct App {
     counters: AppCounters,
     /// Its packets, answers included, that are neither delivered nor dropped.
     in_network: u64,
+    /// Memory of its datagrams that wait in its host.
+    waiting_bytes: u32,
+    /// Its send buffer was full, and is not yet half empty: so long Linux lets a program wait.
+    is_blocked: bool,
     last_delivery: Nanos,
 }
 
@@ -95,6 +104,8 @@ impl App {
             behaviour,
             counters: AppCounters::default(),
             in_network: 0,
+            waiting_bytes: 0,
+            is_blocked: false,
             last_delivery: timing.start,
         }
     }
@@ -130,7 +141,7 @@ impl App {
         }
     }
 
-    /// When it sends next; `None` if it has sent all.
+    /// When it sends next, or would have before it had to wait; `None` if it has sent all, or waits for room in its host.
     pub(super) fn next_send(&self) -> Option<Nanos> {
         let sent = self.counters.packets_sent;
         let after_start = match &self.behaviour {
@@ -141,7 +152,8 @@ impl App {
             .timing
             .duration
             .is_some_and(|duration| after_start >= duration);
-        (!is_over).then(|| self.timing.start.saturating_add(after_start))
+        let waits = is_over || self.is_blocked;
+        (!waits).then(|| self.timing.start.saturating_add(after_start))
     }
 
     pub(super) fn send(&mut self, now: Nanos) -> Packet {
@@ -181,6 +193,18 @@ impl App {
                 Arrival::Echoed(packet.answer_to(datagram))
             }
         }
+    }
+
+    /// One of its datagrams waits in its host.
+    pub(super) fn hold(&mut self) {
+        self.waiting_bytes += segment_memory_bytes(self.datagrams.size_bytes);
+        self.is_blocked |= self.waiting_bytes >= SEND_BUFFER_BYTES;
+    }
+
+    /// One that waited there has left.
+    pub(super) fn release(&mut self) {
+        self.waiting_bytes -= segment_memory_bytes(self.datagrams.size_bytes);
+        self.is_blocked &= self.waiting_bytes >= SEND_BUFFER_BYTES / 2;
     }
 
     /// One of its packets was dropped.

@@ -216,6 +216,17 @@ impl Hosts {
         self.hosts[host].endpoint.handle_packet(now, packet);
     }
 
+    /// A packet of a host waits in it before its first link.
+    pub(super) fn hold(&mut self, host: usize, four: FourTuple, payload_bytes: u32) {
+        let endpoint = &mut self.hosts[host].endpoint;
+        endpoint.waits_in_host(four, payload_bytes);
+    }
+
+    /// One that waited there has left.
+    pub(super) fn release(&mut self, host: usize, four: FourTuple, payload_bytes: u32) {
+        self.hosts[host].endpoint.departed(four, payload_bytes);
+    }
+
     /// What is due at a host.
     pub(super) fn wake(&mut self, now: Nanos, host: usize) {
         let endpoint = &mut self.hosts[host].endpoint;

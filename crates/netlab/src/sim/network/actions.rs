@@ -88,9 +88,12 @@ impl Network {
         }
     }
 
-    fn schedule_link(&self, now: Nanos, link: usize, deadlines: &mut Deadlines) {
+    fn schedule_link(&mut self, now: Nanos, link: usize, deadlines: &mut Deadlines) {
         for direction in [2 * link, 2 * link + 1] {
             self.schedule(now, self.links.channel_of(direction), deadlines);
+            if let Some(place) = self.host_queues.place(direction) {
+                self.schedule_host_queue(now, place, deadlines);
+            }
         }
     }
 }

@@ -7,12 +7,14 @@ use super::forwarding::Forwarding;
 use super::middleboxes::Middleboxes;
 use super::routes::{ChosenPath, RouteId, Routes};
 use super::{Interface, Network, Passage};
+use crate::first_hop::{HostQueues, host_directions};
 use crate::flows::{addresses_at, pairs_on_the_way};
 use crate::links::Links;
 use crate::lookup::Lookup;
 use crate::next_hop::FiveTuple;
 use crate::resolved::{self, Experiment, Hop, HopDirection, InvalidDirection, Path};
 use crate::sim::captures::Captures;
+use crate::sim::event_queue::EntityId;
 use crate::sim::packet::Segments;
 
 /// The number of UDP among transport protocols.
@@ -44,6 +46,9 @@ impl Network {
             middleboxes,
             ends,
             links: Links::new(experiment, seed)?,
+            host_queues: HostQueues::new(host_directions(experiment)),
+            first_host_queue: EntityId(u32::MAX),
+            newly_waiting: None,
             segments: Segments::default(),
             captures,
             routes: Routes::default(),

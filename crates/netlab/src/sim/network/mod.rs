@@ -3,6 +3,7 @@
 mod actions;
 mod construction;
 mod forwarding;
+mod host_queues;
 mod middleboxes;
 mod routes;
 
@@ -12,6 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use super::captures::Captures;
 use super::event_queue::{Deadlines, EntityId};
 use super::packet::{Packet, Segments};
+use crate::first_hop::HostQueues;
 use crate::flows::pairs_of;
 use crate::link::{DropReason, Enqueued};
 use crate::links::{Arrival, LinkState, Links};
@@ -20,6 +22,7 @@ use crate::time::Nanos;
 
 pub(super) use construction::direction;
 pub(super) use forwarding::Forwarding;
+pub(super) use host_queues::Waiting;
 use middleboxes::Middleboxes;
 pub(super) use routes::RouteId;
 use routes::Routes;
@@ -120,6 +123,10 @@ pub(in crate::sim) struct Network {
     /// By link: interfaces a and b.
     ends: Vec<[u32; 2]>,
     links: Links<Packet>,
+    host_queues: HostQueues<Waiting>,
+    /// Set before anything is sent.
+    first_host_queue: EntityId,
+    newly_waiting: Option<(usize, Waiting)>,
     /// What packets carry, if it is TCP.
     pub(in crate::sim) segments: Segments,
     pub(in crate::sim) captures: Captures,
@@ -337,7 +344,12 @@ impl Network {
             self.schedule(now, channel, deadlines);
         }
         match enqueued {
-            Enqueued::Queued => None,
+            Enqueued::Queued => {
+                if let Some(place) = self.host_queues.place(index) {
+                    self.enter_host_queue(now, place, &packet, deadlines);
+                }
+                None
+            }
             Enqueued::Dropped(reason) => {
                 let place = DropPlace::Link {
                     direction: index,
