@@ -129,9 +129,18 @@ class Simulation(Run):
 class LiveRun(Run):
     """A run in real time on this machine's kernel. Only on Linux."""
 
-    def __init__(self, resolved: str, seed: int, directory: str | PathLike[str], classes: _Classes = {}) -> None:
+    def __init__(
+        self,
+        resolved: str,
+        seed: int,
+        directory: str | PathLike[str],
+        classes: _Classes = {},
+        *,
+        caller: tuple[int, int, list[int], dict[str, str]] | None = None,
+    ) -> None:
         """Build the hosts and their network, verify them, and start at time 0.
 
+        Programs run as ``caller``: user, group, further groups and environment; without one as this process.
         ValueError if the JSON is not of the schema, OSError if a file cannot be written, RuntimeError if the machine
         refuses or the network is not as described.
         """

@@ -70,6 +70,12 @@ class PrivilegeError(MptcplabError):
         super().__init__(f"back-end {backend}: {remedy}")
 
 
+class NotAllowed(MptcplabError):
+    """A description runs code of its own, and nobody has allowed that."""
+
+    exit_status = 3
+
+
 def first_few(items: Sequence[str], separator: str = ", ", most: int = 4) -> str:
     """The items in one text; of many, the first and how many more there are."""
     shown = [*items[:most], *([f"and {len(items) - most} more"] if len(items) > most else [])]

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mptcplab import algorithms, callers, consent
 from mptcplab.backends import backend, feature_of
 from mptcplab.backends.preferences import Choice, Offer, as_recorded, first_choices
 from mptcplab.errors import RunFailed, Unsupported, first_few
@@ -20,12 +21,15 @@ from mptcplab.results.bundle import BundleDone, BundleHeld, bundle_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from mptcplab.backends import Backend
     from mptcplab.experiment import Experiment, Member
 
     Resolved = dict[str, Any]
 
 
 HEED_CTRL_C_S = 0.2
+#: The back-ends that load classes of a description into this process.
+_WITH_CLASSES = ("sim", "userspace")
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,8 @@ class Job:
     fresh: bool
     #: The bundle of an earlier run of the same, if it counts.
     done: Bundle | None
+    #: Digests of what the description brings along, and was allowed.
+    allowed: tuple[str, ...] = ()
 
 
 @dataclass
@@ -75,17 +81,26 @@ class Nobody:
 
 
 def run(
-    experiment: Experiment | Member, *, on: str = "sim", seed: int = 1, repeat: int = 1, out: str | Path = "results"
+    experiment: Experiment | Member,
+    *,
+    on: str = "sim",
+    seed: int = 1,
+    repeat: int = 1,
+    out: str | Path = "results",
+    allow_programs: bool = False,
 ) -> list[Bundle]:
     """Run an experiment ``repeat`` times and give its bundles; ``bundle.record["metrics"]`` has what was measured.
 
-    What is done already under ``out`` is not run again; look at the bundles' ``status``. Raises SpecError, Unsupported,
-    PrivilegeError or RunFailed.
+    What is done already under ``out`` is not run again; look at the bundles' ``status``. Programs and classes that a
+    description brings along run if ``allow_programs`` says so, or somebody did before; under sudo with the rights of
+    its caller, whose the whole process becomes where there are classes. Raises SpecError, Unsupported, PrivilegeError,
+    NotAllowed or RunFailed.
     """
     from mptcplab.experiment import Experiment, resolve
 
     resolved = resolve(experiment) if isinstance(experiment, Experiment) else experiment.resolve()
-    jobs = plan([resolved.data], on, seed=seed, repeat=repeat, out=Path(out))
+    with consent.policy("allow" if allow_programs else "refuse"):
+        jobs = plan([resolved.data], on, seed=seed, repeat=repeat, out=Path(out))
     return execute(jobs, Nobody())
 
 
@@ -93,12 +108,14 @@ def choose(experiments: Iterable[Resolved], backend_name: str, among: Sequence[s
     """What each experiment runs as: the first choices that the back-end has, and those ``among`` which it is compared.
 
     Refuses before anything runs: SpecError for a wrong expectation, Unsupported for what the back-end cannot do,
-    PrivilegeError for what only an administrator may.
+    PrivilegeError for what only an administrator may, NotAllowed for what nobody has allowed.
     """
     chosen = backend(backend_name)
+    experiments = list(experiments)
     several = [backend(name) for name in dict.fromkeys([backend_name, *among])]
     for one in several:
         one.ready()
+        _let_in(experiments, one)
     offers = [Offer.of(one) for one in several]
     choices = []
     missing: dict[str, list[tuple[str, str]]] = {}
@@ -109,6 +126,17 @@ def choose(experiments: Iterable[Resolved], backend_name: str, among: Sequence[s
         missing[experiment["name"]] = list(dict.fromkeys([*choice.missing, *chosen.check(choice.experiment)]))
     _refuse(backend_name, missing)
     return choices
+
+
+def _let_in(experiments: Sequence[Resolved], chosen: Backend) -> None:
+    """See to what descriptions bring along: that it is allowed, and with whose rights classes run.
+
+    Raises NotAllowed or PrivilegeError.
+    """
+    consent.settle(experiments, in_real_time=chosen.in_real_time)
+    own = (code["file"] for experiment in experiments for code in experiment.get("user_code", ()))
+    if chosen.name in _WITH_CLASSES and not all(algorithms.is_object(file) for file in own):
+        callers.leave_root_for_classes(chosen.name, needs_root=chosen.in_real_time)
 
 
 def _refuse(backend_name: str, missing: Mapping[str, list[tuple[str, str]]]) -> None:
@@ -158,18 +186,23 @@ def plan_chosen(
     done = [
         {} if fresh else done_bundles(out, experiment, label, seeds, choice.substitute) for experiment, choice in work
     ]
+    in_real_time = backend(backend_name).in_real_time
+    allowed = [
+        tuple(one.digest for one in consent.brought_by(experiment, in_real_time=in_real_time)) for experiment, _ in work
+    ]
     return [
-        Job(experiment, choice, backend_name, number, number - seed, out, fresh, found.get(number))
+        Job(experiment, choice, backend_name, number, number - seed, out, fresh, found.get(number), digests)
         for number in seeds
-        for (experiment, choice), found in zip(work, done, strict=True)
+        for (experiment, choice), found, digests in zip(work, done, allowed, strict=True)
     ]
 
 
 def plan_like(bundle: Bundle, backend_name: str, *, out: Path) -> Job:
     """The job that does on another back-end what a run did: its description, seed, and choices from the lists.
 
-    Raises Unsupported for what that back-end does not have.
+    Raises Unsupported for what that back-end does not have, NotAllowed for what nobody has allowed.
     """
+    _let_in([bundle.resolved], backend(backend_name))
     choice = as_recorded(bundle.resolved, bundle.record["substitutions"])
     missing = backend(backend_name).check(choice.experiment)
     _refuse(backend_name, {bundle.record["experiment"]: missing})
@@ -225,6 +258,7 @@ def run_job(job: Job, observer: Observer, stop: Stop) -> Bundle:
 
     While another process makes the same run this one waits, and takes what came of it.
     """
+    consent.grant(job.allowed)
     try:
         writer = _writer(job, stop)
     except BundleDone:

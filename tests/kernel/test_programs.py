@@ -137,3 +137,27 @@ def test_injected_programs_bear_the_ids_of_their_events(tmp_path: Path) -> None:
     assert [event["id"] for event in injected] == ["injected.1", "injected.2"]
     said = {program["event"]: program["stdout"] for program in result["programs"]}
     assert said == {"injected.1": "one\n", "injected.2": "two\n"}
+
+
+@pytest.mark.parametrize(("rights", "said"), [([], ["65534", "1"]), (["--root-programs"], ["0", "0"])])
+def test_under_sudo_programs_of_a_description_are_its_callers(
+    tmp_path: Path, rights: list[str], said: list[str]
+) -> None:
+    (tmp_path / "own.yaml").write_text(
+        TWO_LINKS
+        + """
+flows: {load: {from: client, to: server, transport: tcp, cc: cubic, app: {iperf3: {args: [--time, "1"]}}}}
+events:
+  - {id: look, at: 300ms, exec: client, argv: [sh, -c, "id -u; grep NoNewPrivs /proc/self/status | cut -f2"]}
+duration: 2s
+"""
+    )
+    caller = {"SUDO_UID": "65534", "SUDO_GID": "65534"}
+    ended = mptcplab("run", "own.yaml", "--on", "kernel", "--json", *rights, cwd=tmp_path, **caller)
+    assert ended.status == 0, ended
+    (bundle,) = find(tmp_path)
+    result = bundle.record["result"]
+    [look] = [program for program in result["programs"] if program["event"] == "look"]
+    assert look["stdout"].split() == said
+    # Whether or not the kernel allows its congestion control to all.
+    assert (result["flows"][0]["error"], result["flows"][0]["bytes"] > 100_000) == (None, True)

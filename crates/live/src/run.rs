@@ -17,7 +17,7 @@ use crate::capabilities::check_action;
 use crate::congestion::RunControls;
 use crate::own_stack::kernel_part;
 use crate::path_manager::{PathEvent, PathManagers};
-use crate::programs::Programs;
+use crate::programs::{Caller, Programs};
 use crate::sampling::{Latest, Sampler};
 use crate::stack::Stacks;
 use crate::summary::{self, Summary};
@@ -75,9 +75,10 @@ pub struct LiveRun {
 }
 
 impl LiveRun {
-    /// Builds hosts and links, verifies that they are as described, and hands the network to the first flow at time 0.
-    /// Our own stack takes its algorithms from `registry`. The tables are `samples.arrows` and `units.arrows` in `directory`,
-    /// captures lie in `captures`.
+    /// Builds hosts and links, verifies that they are as described, and hands the network to the
+    /// first flow at time 0. Our own stack takes its algorithms from `registry`. The tables are
+    /// `samples.arrows` and `units.arrows` in `directory`, captures lie in `captures`. Programs
+    /// have the rights of `caller`, without one those of this process.
     ///
     /// # Errors
     /// The machine refuses, or the network is not as described; then nothing is left.
@@ -86,6 +87,7 @@ impl LiveRun {
         seed: u64,
         directory: &Path,
         registry: &Registry,
+        caller: Option<Caller>,
     ) -> Result<Self, LiveError> {
         let controls = RunControls::register(&kernel_part(&experiment))?;
         let (mut hosts, devices) = Hosts::build(&experiment)?;
@@ -99,8 +101,13 @@ impl LiveRun {
         let mut traffic = Traffic::prepare(&for_sockets, seed, |id| hosts.namespace(id), units)?;
         let (mailboxes, roles) = (emulator.mailboxes(), traffic.take_roles());
         let stacks = Stacks::prepare(&experiment, seed, &hosts, mailboxes, roles, registry);
-        let mut programs =
-            Programs::prepare(&for_sockets, seed, |id| hosts.namespace(id), directory)?;
+        let mut programs = Programs::prepare(
+            &for_sockets,
+            seed,
+            |id| hosts.namespace(id),
+            directory,
+            caller,
+        )?;
         let counters_at_start = hosts.counters()?;
         let clock = Clock::start();
         emulator.restart(clock)?;

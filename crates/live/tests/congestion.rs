@@ -53,7 +53,8 @@ fn transfer(control: &str) -> Experiment {
 /// What each subflow carried of the transfer.
 fn carried(experiment: Experiment) -> Vec<u64> {
     let directory = tempfile::tempdir().unwrap();
-    let mut run = LiveRun::start(experiment, 1, directory.path(), &Registry::default()).unwrap();
+    let mut run =
+        LiveRun::start(experiment, 1, directory.path(), &Registry::default(), None).unwrap();
     assert!(run.advance(Nanos::MAX).unwrap());
     let summary = run.finish().unwrap();
     let [flow] = &summary.flows[..] else {

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use live::programs::{ProgramResult, Programs};
+use live::programs::{Caller, ProgramResult, Programs};
 use live::telemetry::{Fallback, Telemetry};
 use live::{Clock, LiveError};
 use netlab::resolved::Experiment;
@@ -46,7 +46,7 @@ fn command(script: &str) -> Value {
 }
 
 fn prepared(hosts: &Hosts, experiment: &Experiment, directory: &Path) -> Programs {
-    Programs::prepare(experiment, 1, |id| hosts.namespace(id), directory).unwrap()
+    Programs::prepare(experiment, 1, |id| hosts.namespace(id), directory, None).unwrap()
 }
 
 fn wait_until(what: &str, mut is_there: impl FnMut() -> bool) {
@@ -103,6 +103,59 @@ fn a_program_sees_the_devices_the_processes_and_the_names_of_its_host() {
     assert_eq!(result.host, "client");
     let own = fs::read_to_string("/proc/self/mounts").unwrap();
     assert_eq!(own.matches(" /etc/hosts ").count(), 0);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_program_of_somebody_else_has_their_rights_and_no_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let hosts = Hosts::new();
+    let environment = vec![("HOME".to_owned(), "/nowhere".to_owned())];
+    let caller = Caller::new(65_534, 65_533, &[65_533, 65_532], environment).unwrap();
+    let one = experiment(|_| {});
+    let namespace = |id: &str| hosts.namespace(id);
+    let mut programs =
+        Programs::prepare(&one, 1, namespace, directory.path(), Some(caller)).unwrap();
+    programs.start(Clock::start());
+    let script = "id -u; id -G; echo $HOME; grep -E '^(Cap|NoNewPrivs)' /proc/self/status | tr -s '\\t' ' '; \
+                  cat /etc/shadow || echo closed; ls /sys/class/net | grep eth1";
+    programs.execute("client", &shell(script), "e1").unwrap();
+    wait_until("its end", || programs.results()[0].ended_ns.is_some());
+    programs.stop().unwrap();
+    let nothing = "0".repeat(16);
+    let expected = format!(
+        "65534\n65533 65532\n/nowhere\nCapInh: {nothing}\nCapPrm: {nothing}\nCapEff: {nothing}\n\
+         CapBnd: {nothing}\nCapAmb: {nothing}\nNoNewPrivs: 1\nclosed\neth1\n"
+    );
+    assert_eq!(programs.results()[0].stdout, expected);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn iperf3_of_somebody_else_has_the_congestion_control_of_its_flow() {
+    // Whether or not the kernel allows it to all.
+    for control in ["reno", "cubic"] {
+        let flow = json!({"app": iperf3(&["-t", "1"]), "cc": [control]});
+        let one = with_flow(flow);
+        let directory = tempfile::tempdir().unwrap();
+        let hosts = Hosts::new();
+        let caller = Caller::new(65_534, 65_534, &[], Vec::new()).unwrap();
+        let namespace = |id: &str| hosts.namespace(id);
+        let mut programs =
+            Programs::prepare(&one, 1, namespace, directory.path(), Some(caller)).unwrap();
+        programs.start(Clock::start());
+        wait_until("the flow", || programs.flows_are_done() == Some(true));
+        programs.stop().unwrap();
+        let flow = programs.flows().swap_remove(0).unwrap();
+        assert_eq!(flow.error, None, "{control}");
+        assert!(flow.bytes > 100_000);
+    }
+}
+
+#[test]
+fn nobody_becomes_root_by_being_the_caller() {
+    assert!(Caller::new(0, 1000, &[], Vec::new()).is_err());
+    assert!(Caller::new(u32::MAX, 1000, &[], Vec::new()).is_err());
 }
 
 #[test]

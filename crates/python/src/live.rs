@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use classes::{Classes, registry};
+use live::programs::Caller;
 use live::{Kernel, LiveError, LiveRun as Live, OwnStack, congestion};
 use netlab::registry::Registry;
 use netlab::resolved::Action;
@@ -47,28 +48,38 @@ impl Backend for Live {
     }
 }
 
+/// User, group, further groups, environment.
+type Identity = (u32, u32, Vec<u32>, BTreeMap<String, String>);
+
 /// A run in real time on this machine's kernel.
 #[pyclass(module = "mptcplab._core", extends = Run)]
 pub(crate) struct LiveRun;
 
 #[pymethods]
 impl LiveRun {
-    /// Builds the hosts and their network, verifies them, and starts at time 0. Creates samples.arrows and units.arrows. `classes` are
-    /// algorithms of a user's own for our own stack, by field and name.
+    /// Builds the hosts and their network, verifies them, and starts at time 0. Creates
+    /// samples.arrows and units.arrows. `classes` are algorithms of a user's own for our own stack,
+    /// by field and name. Programs run as `caller`: user, group, further groups, and what is
+    /// otherwise in their environment; without one as this process.
     ///
     /// Raises ValueError if it is not of the schema, OSError if a file cannot be written, RuntimeError for the rest.
     #[new]
-    #[pyo3(signature = (resolved, seed, directory, classes = Classes::new()))]
+    #[pyo3(signature = (resolved, seed, directory, classes = Classes::new(), *, caller = None))]
     fn new(
         py: Python<'_>,
         resolved: &str,
         seed: u64,
         directory: PathBuf,
         classes: Classes,
+        caller: Option<Identity>,
     ) -> PyResult<PyClassInitializer<Self>> {
+        let caller = caller.map(|(uid, gid, groups, environment)| {
+            Caller::new(uid, gid, &groups, environment.into_iter().collect())
+        });
+        let caller = caller.transpose().map_err(PyValueError::new_err)?;
         let experiment = read_experiment(resolved)?;
         let registry = registry(classes)?;
-        let run = py.detach(|| Live::start(experiment, seed, &directory, &registry));
+        let run = py.detach(|| Live::start(experiment, seed, &directory, &registry, caller));
         let run = run.map_err(|error| live_error(&error))?;
         Ok(PyClassInitializer::from(Run::new(run)).add_subclass(Self))
     }

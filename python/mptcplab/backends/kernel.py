@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from mptcplab import _core
+from mptcplab import _core, callers, consent
 from mptcplab.backends import PRIVILEGES, Capability, Tick, user_code
 from mptcplab.errors import PrivilegeError, RunFailed, SpecError, Unsupported
 
@@ -34,7 +34,10 @@ class KernelRun:
     def __init__(
         self, experiment: Mapping[str, Any], seed: int, directory: Path, classes: Classes | None = None
     ) -> None:
-        self._live = _told(_live().LiveRun, json.dumps(experiment), seed, str(directory), classes or {})
+        consent.require(experiment, in_real_time=True)
+        found = callers.caller()
+        rights = {"caller": found.identity} if found is not None else {}
+        self._live = _told(_live().LiveRun, json.dumps(experiment), seed, str(directory), classes or {}, **rights)
         self._step_ns: int = min(experiment["measure"]["every_ns"], HEED_STOP_NS)
         self._state = "running"
 
@@ -133,10 +136,10 @@ def _live() -> Any:
     return _core
 
 
-def _told(call: Any, *arguments: Any) -> Any:
+def _told(call: Any, *arguments: Any, **named: Any) -> Any:
     """Call the compiled part; what the machine refuses is a failed run with the reason."""
     try:
-        return call(*arguments)
+        return call(*arguments, **named)
     except RuntimeError as error:
         raise RunFailed(str(error)) from error
 

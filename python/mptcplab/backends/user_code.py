@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mptcplab import algorithms
+from mptcplab import algorithms, consent
 from mptcplab.backends.adapters import ADAPTERS
 from mptcplab.errors import RunFailed, SpecError
 
@@ -41,8 +41,10 @@ STEP_NS = 1_000_000
 def load(experiment: Mapping[str, Any]) -> Classes:
     """The classes that the flows of a resolved experiment name, by field and name.
 
-    Raises SpecError for a file that does not run, a class that is not there, and one that cannot be used.
+    Raises SpecError for a file that does not run, a class that is not there, and one that cannot be used, NotAllowed
+    for one that nobody has allowed.
     """
+    consent.require(experiment, in_real_time=False)
     modules = {
         code["file"]: _module(code["file"], code["source"])
         for code in experiment.get("user_code", ())

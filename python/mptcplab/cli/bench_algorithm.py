@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Jobs, Out, Repeat, Seed, html_only
+from mptcplab.cli.options import As_json, Jobs, Out, Repeat, Seed, html_only, rights
 
 if TYPE_CHECKING:
     from mptcplab.benchmark import Standing
@@ -42,7 +42,8 @@ def command(
     from mptcplab.runner import execute, plan
 
     contest = benchmark.contest(algorithm, kind, [name for name in against.split(",") if name])
-    work = plan(list(contest.experiments.values()), "sim", seed=seed, repeat=repeat, out=out)
+    with rights(allow=True):
+        work = plan(list(contest.experiments.values()), "sim", seed=seed, repeat=repeat, out=out)
     with progress(work) as observer:
         bundles = execute(work, observer, workers=jobs)
     found = benchmark.standings(contest, bundles)

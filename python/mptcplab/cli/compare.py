@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Jobs, Out, Repeat, Seed, Settings, html_only
+from mptcplab.cli.options import (
+    Allow_programs,
+    As_json,
+    Jobs,
+    Out,
+    Repeat,
+    Root_programs,
+    Seed,
+    Settings,
+    html_only,
+    rights,
+)
 
 if TYPE_CHECKING:
     from mptcplab.results import Bundle
@@ -34,13 +45,16 @@ def command(
         float, typer.Option(min=0, max=1, help="Back-ends are equivalent if means differ by no more than this part.")
     ] = 0.05,
     report: Annotated[Path, typer.Option(help="The page.", callback=html_only)] = Path("comparison.html"),
+    allow_programs: Allow_programs = False,
+    root_programs: Root_programs = False,
     as_json: As_json = False,
 ) -> None:
     """Compare runs: medians and ratios, and a page.
 
     SPECs are run first, in turns; a page with overlays is written. Of several back-ends it says how far they agree.
     """
-    bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs, native=native)
+    with rights(allow=allow_programs, root=root_programs):
+        bundles = _bundles(what, on.split(","), settings, seed, repeat, out, jobs, native=native)
 
     from rich.markup import escape
 

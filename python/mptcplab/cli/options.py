@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -29,4 +31,21 @@ Seed: TypeAlias = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed o
 Repeat: TypeAlias = Annotated[int, typer.Option(min=1, help="Repetitions, each with the next seed.")]
 Out: TypeAlias = Annotated[Path, typer.Option(file_okay=False, help="Where results go.")]
 Jobs: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Runs at a time; default one per core, live one.")]
+Allow_programs: TypeAlias = Annotated[
+    bool, typer.Option("--allow-programs", help="Run programs and classes of the description without asking.")
+]
+Root_programs: TypeAlias = Annotated[
+    bool, typer.Option("--root-programs", help="Under sudo, run them as root and not as its caller.")
+]
 Fresh: TypeAlias = Annotated[bool, typer.Option("--fresh", help="Run again what is done already.")]
+
+
+@contextmanager
+def rights(*, allow: bool, root: bool = False) -> Iterator[None]:
+    """What a description may run inside: what is allowed, was allowed before, or is at the terminal now."""
+    from mptcplab import callers, consent
+
+    if root:
+        callers.keep_root()
+    with consent.policy("allow" if allow else "ask"):
+        yield

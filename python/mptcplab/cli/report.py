@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import html_only
+from mptcplab.cli.options import Allow_programs, html_only, rights
 
 if TYPE_CHECKING:
     from mptcplab.report import Beside
@@ -33,6 +33,7 @@ def command(
             help="Simulate the same and lay it beside; default only if a paper published something about it.",
         ),
     ] = None,
+    allow_programs: Allow_programs = False,
 ) -> None:
     """Write the report of a run: one HTML page, and one for each host of which it made captures.
 
@@ -54,7 +55,8 @@ def command(
     page = out or found.path / "report.html"
     publication = Publication.about(found.record["experiment"])
     with tempfile.TemporaryDirectory(prefix="mptcplab-") as scratch:
-        sides = _sides(found, publication, simulate, Path(scratch))
+        with rights(allow=allow_programs):
+            sides = _sides(found, publication, simulate, Path(scratch))
         published = Published.of(publication, found, sides) if publication else None
         beside = _beside(found, sides)
         captured = captured_hosts(found.record, found.path, Path(scratch))

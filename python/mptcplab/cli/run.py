@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mptcplab.cli.options import As_json, Fresh, Jobs, On, Out, Repeat, Seed, Settings
+from mptcplab.cli.options import (
+    Allow_programs,
+    As_json,
+    Fresh,
+    Jobs,
+    On,
+    Out,
+    Repeat,
+    Root_programs,
+    Seed,
+    Settings,
+    rights,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +43,8 @@ def command(
     out: Out = Path("results"),
     jobs: Jobs = None,
     fresh: Fresh = False,
+    allow_programs: Allow_programs = False,
+    root_programs: Root_programs = False,
     as_json: As_json = False,
 ) -> None:
     """Run experiments, in --out only what is not done.
@@ -51,7 +65,9 @@ def command(
 
     for member, experiment in zip(members, experiments, strict=True):
         families.check(member, experiment)
-    work = plan([experiment.data for experiment in experiments], on, seed=seed, repeat=repeat, out=out, fresh=fresh)
+    resolved = [experiment.data for experiment in experiments]
+    with rights(allow=allow_programs, root=root_programs):
+        work = plan(resolved, on, seed=seed, repeat=repeat, out=out, fresh=fresh)
     with progress(work) as observer:
         bundles = execute(work, observer, workers=jobs)
     over_families = families.evaluate(members, bundles)

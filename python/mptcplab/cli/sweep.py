@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mptcplab.cli.options import As_json, Fresh, Jobs, On, Out, Repeat, Seed, Settings
+from mptcplab.cli.options import (
+    Allow_programs,
+    As_json,
+    Fresh,
+    Jobs,
+    On,
+    Out,
+    Repeat,
+    Root_programs,
+    Seed,
+    Settings,
+    rights,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +63,8 @@ def command(
         ),
     ] = None,
     fresh: Fresh = False,
+    allow_programs: Allow_programs = False,
+    root_programs: Root_programs = False,
     as_json: As_json = False,
 ) -> None:
     """Run all combinations of values: --set KEY=V1,V2.
@@ -66,7 +80,8 @@ def command(
     if cluster is not None and jobs is not None:
         raise UsageError("--jobs: a cluster has as many runs at a time as its workers have threads")
     metrics = dict.fromkeys([shown, *(one.metric for one in finds)])
-    swept = combinations_of(spec, overrides(settings), on, list(metrics))
+    with rights(allow=allow_programs, root=root_programs):
+        swept = combinations_of(spec, overrides(settings), on, list(metrics))
     if any(one.kind == "crossover" for one in finds):
         crossing_axis(swept.factors)
 

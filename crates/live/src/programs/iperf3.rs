@@ -71,13 +71,20 @@ pub(super) fn client(
     if flow.opened_by == FlowEnd::To {
         argv.push("-R");
     }
-    match (flow.transport, flow.cc.first()) {
-        (Transport::Udp, _) => argv.push("-u"),
-        (_, Some(cc)) => argv.extend(["-C", &cc.name]),
-        (_, None) => {}
+    if flow.transport == Transport::Udp {
+        argv.push("-u");
+    }
+    if let Some(control) = control_of(flow) {
+        argv.extend(["-C", control]);
     }
     let argv = argv.into_iter().map(str::to_owned);
     argv.chain(args.iter().cloned()).collect()
+}
+
+/// The congestion control that it is told to have.
+pub(super) fn control_of(flow: &Flow) -> Option<&str> {
+    let control = flow.cc.first().map(|cc| cc.name.as_str());
+    control.filter(|_| flow.transport != Transport::Udp)
 }
 
 /// What a run of iperf3 measured. What it did not measure is `None`.

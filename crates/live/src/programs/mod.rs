@@ -3,6 +3,7 @@
 //! All programs of a run live in one PID namespace, whose init dies with this process, however it ends; and with the init everything in the namespace.
 //! Each is in the network of its host, and has its own /proc, /sys and /etc/hosts.
 
+mod caller;
 mod iperf3;
 mod launcher;
 mod output;
@@ -30,6 +31,7 @@ use self::sockets::{ForeignSockets, Root};
 use crate::traffic::{FlowResult, FlowSocket};
 use crate::{Clock, LiveError, NetworkNamespace};
 
+pub use self::caller::Caller;
 pub use self::iperf3::{Iperf3Interval, Iperf3Report};
 
 /// Where long outputs go, in the directory of the run.
@@ -74,6 +76,8 @@ pub struct ProgramResult {
 pub struct Programs {
     experiment: Experiment,
     namespaces: BTreeMap<String, Arc<NetworkNamespace>>,
+    /// Whose rights they have; none means those of this process.
+    caller: Option<Arc<Caller>>,
     directory: PathBuf,
     journal: SharedJournal,
     /// None until there is something to start.
@@ -91,7 +95,9 @@ impl Programs {
         plan::check(experiment)
     }
 
-    /// Starts what has to be there before the flows: when this returns, the servers listen. `namespace` gives that of a host; `directory` is that of the run.
+    /// Starts what has to be there before the flows: when this returns, the servers listen.
+    /// `namespace` gives that of a host; `directory` is that of the run. They have the rights of
+    /// `caller`, without one those of this process.
     ///
     /// # Errors
     /// A program is not there or does not start, or the system refuses a namespace.
@@ -100,6 +106,7 @@ impl Programs {
         seed: u64,
         namespace: impl Fn(&str) -> &'a Arc<NetworkNamespace>,
         directory: &Path,
+        caller: Option<Caller>,
     ) -> Result<Self, LiveError> {
         let hosts = experiment.hosts.iter();
         let namespaces = hosts
@@ -108,6 +115,7 @@ impl Programs {
         let mut programs = Self {
             experiment: experiment.clone(),
             namespaces,
+            caller: caller.map(Arc::new),
             directory: directory.join(DIRECTORY),
             journal: SharedJournal::default(),
             launcher: None,
@@ -125,7 +133,7 @@ impl Programs {
     }
 
     fn planner(&self) -> Planner<'_> {
-        Planner::new(&self.experiment, &self.namespaces)
+        Planner::new(&self.experiment, &self.namespaces, self.caller.as_ref())
     }
 
     fn launcher(&mut self) -> Result<&Launcher, LiveError> {

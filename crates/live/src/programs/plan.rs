@@ -12,7 +12,9 @@ use netlab::lookup::Lookup;
 use netlab::resolved::{Action, Application, Experiment, Flow, FlowEnd, Transport};
 use netlab::rng::Generator;
 use netlab::time::Nanos;
+use rustix::thread::CapabilitySet;
 
+use super::caller::{Caller, needed_for_control};
 use super::iperf3;
 use super::process::Order;
 use super::sockets::Role;
@@ -35,16 +37,19 @@ pub(super) struct FlowPrograms {
 pub(super) struct Planner<'a> {
     lookup: Lookup<'a>,
     namespaces: &'a BTreeMap<String, Arc<NetworkNamespace>>,
+    caller: Option<&'a Arc<Caller>>,
 }
 
 impl<'a> Planner<'a> {
     pub(super) fn new(
         experiment: &'a Experiment,
         namespaces: &'a BTreeMap<String, Arc<NetworkNamespace>>,
+        caller: Option<&'a Arc<Caller>>,
     ) -> Self {
         Self {
             lookup: Lookup::new(experiment),
             namespaces,
+            caller,
         }
     }
 
@@ -62,6 +67,8 @@ impl<'a> Planner<'a> {
             argv,
             namespace: Arc::clone(namespace),
             names: Arc::new(self.names_for(host)),
+            caller: self.caller.cloned(),
+            kept: CapabilitySet::empty(),
         })
     }
 
@@ -140,9 +147,14 @@ impl<'a> Planner<'a> {
             has_control: true,
         };
         let client = iperf3::client(flow, &own, &peer, port, args);
-        let client = self.order(&opener, self.through_mptcpize(flow, &opener, client))?;
+        let mut client = self.order(&opener, self.through_mptcpize(flow, &opener, client))?;
         let server = self.through_mptcpize(flow, &acceptor, iperf3::server(port));
-        let server = self.order(&acceptor, server)?;
+        let mut server = self.order(&acceptor, server)?;
+        // The client tells the server which one it is.
+        if let Some(control) = iperf3::control_of(flow) {
+            client.kept = needed_for_control(control);
+            server.kept = client.kept;
+        }
         Ok((
             Some((server, role(&acceptor), port)),
             (client, role(&opener)),

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::thread::{CapabilitySet, LinkNameSpaceType, move_into_link_name_space};
 
+use super::caller::Caller;
 use crate::{LiveError, NetworkNamespace, sys};
 
 const HOSTS_FILE: &CStr = c"/etc/hosts";
@@ -43,6 +44,10 @@ pub(super) struct Order {
     pub(super) namespace: Arc<NetworkNamespace>,
     /// What /etc/hosts is to say.
     pub(super) names: Arc<String>,
+    /// Whose rights it has; none means those of this process.
+    pub(super) caller: Option<Arc<Caller>>,
+    /// Capabilities that it needs nevertheless.
+    pub(super) kept: CapabilitySet,
 }
 
 impl Order {
@@ -68,7 +73,18 @@ impl Order {
             namespace: namespace.map_err(LiveError::while_(doing()))?,
             names: has_hosts_file().then(|| Arc::clone(&self.names)),
         };
-        sys::before_exec(&mut command, move || place.enter());
+        let caller = self.caller.clone();
+        if let Some(caller) = &caller {
+            let variables = caller.environment.iter();
+            command.envs(variables.map(|(name, value)| (name, value)));
+        }
+        let kept = self.kept;
+        sys::before_exec(&mut command, move || {
+            place.enter()?;
+            caller
+                .as_ref()
+                .map_or(Ok(()), |caller| caller.take_over(kept))
+        });
         command.spawn().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => super::missing(&self.host, program),
             _ => LiveError::while_(doing())(error),
