@@ -1,4 +1,5 @@
-//! What must hold whatever comes from the network: each target takes any bytes, and panics where something is wrong.
+//! What must hold whatever comes from the network, from files and from a kernel: each target takes
+//! any bytes, and panics where something is wrong.
 
 mod capture;
 mod connection;
@@ -6,14 +7,19 @@ mod endpoint;
 mod forge;
 mod generator;
 mod parse;
+mod resolved;
 mod script;
 mod stack;
+mod tables;
 
 pub use capture::capture;
 pub use connection::connection;
 pub use endpoint::endpoint;
 pub use generator::Generator;
+pub use live::fuzzing::{convert, netlink, offload};
 pub use parse::parse;
+pub use resolved::resolved;
+pub use tables::tables;
 
 /// Something that takes any bytes.
 pub struct Target {
@@ -27,6 +33,8 @@ pub struct Target {
 
 /// A packet, or a script of a few.
 const PACKETS: usize = 256;
+/// A resolved experiment.
+const DESCRIPTION: usize = 8192;
 /// A file of some packets.
 const FILE: usize = 4096;
 
@@ -50,6 +58,31 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "capture",
         run: capture,
+        longest: FILE,
+    },
+    Target {
+        name: "resolved",
+        run: resolved,
+        longest: DESCRIPTION,
+    },
+    Target {
+        name: "tables",
+        run: tables,
+        longest: FILE,
+    },
+    Target {
+        name: "convert",
+        run: convert,
+        longest: PACKETS,
+    },
+    Target {
+        name: "offload",
+        run: offload,
+        longest: PACKETS,
+    },
+    Target {
+        name: "netlink",
+        run: netlink,
         longest: FILE,
     },
 ];

@@ -9,6 +9,8 @@ pub mod congestion;
 mod device;
 mod emulator;
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod hosts;
 mod mailbox;
 mod namespace;

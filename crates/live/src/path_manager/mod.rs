@@ -17,6 +17,8 @@ use netlab::resolved::{Action, Experiment};
 
 use crate::{Clock, LiveError, NetworkNamespace};
 use host::{HostThread, Record};
+#[cfg(feature = "fuzzing")]
+pub(crate) use netlink::read_events;
 
 pub(crate) use record::Note;
 pub use record::{End, PathEvent, What};

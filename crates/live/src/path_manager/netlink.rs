@@ -145,6 +145,13 @@ impl AsFd for PmEvents {
     }
 }
 
+/// Reads what a kernel may have said.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn read_events(bytes: &[u8]) {
+    let messages = crate::netlink::parse::<GenlMessage<PmMessage>>(bytes).unwrap_or_default();
+    messages.iter().for_each(|message| drop(read(message)));
+}
+
 fn read((_, payload): &(u32, NetlinkPayload<GenlMessage<PmMessage>>)) -> Option<Notification> {
     match payload {
         NetlinkPayload::InnerMessage(message) => Notification::read(&message.payload),

@@ -224,7 +224,8 @@ impl Client {
         if unacked != self.unacked.0 {
             self.unacked = (unacked, now);
         }
-        // Nobody is left who would read what comes back: the program's kernel answers that with a reset, which goes on to the server.
+        // Nobody is left who would read what comes back: the program's kernel answers that with a
+        // reset, which goes on to the server.
         let has_finished = self.network.engine.has_finished_all();
         has_finished || now >= self.unacked.1 + PATIENCE_AFTER_END
     }

@@ -165,8 +165,8 @@ impl<W: Wire> EngineSide<W> {
         self.open.get(&id)?.progress.closed
     }
 
-    /// Resets whatever has not come to its end both ways: the other end is not left waiting for what nobody sends (RFC 8684,
-    /// section 3.5).
+    /// Resets whatever has not come to its end both ways: the other end is not left waiting for
+    /// what nobody sends (RFC 8684, section 3.5).
     pub(super) fn reset_unfinished(&mut self, now: Nanos) {
         let left: Vec<_> = self.unfinished().collect();
         left.into_iter().for_each(|id| self.reset(id));

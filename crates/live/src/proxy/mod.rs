@@ -15,6 +15,8 @@ mod client;
 mod convert;
 mod datagrams;
 mod engine_side;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod gateway;
 mod held_ports;
 mod network_side;

@@ -37,7 +37,8 @@ const RECEIVE_BUFFER: Buffer = Buffer::Auto {
     initial_bytes: 64 << 10,
     max_bytes: 6 << 20,
 };
-/// Where ports have run out, TIME-WAIT keeps one so long, as on Linux with `tcp_tw_reuse` (its `tcp_tw_reuse_delay`).
+/// Where ports have run out, TIME-WAIT keeps one so long, as on Linux with `tcp_tw_reuse` (its
+/// `tcp_tw_reuse_delay`).
 const REUSE_AFTER: Nanos = NANOS_PER_SECOND;
 /// With it 6 MiB can be offered.
 const WINDOW_SCALE: u8 = 7;

@@ -114,7 +114,8 @@ fn set_up(addresses: &[IpAddr], nameservers: &[Ipv4Addr]) -> Result<Device, Live
     let settings = [
         // Else answers from loopback addresses are dropped.
         (format!("conf/{DEVICE}/route_localnet"), "1"),
-        // As many as we have towards one destination: of more than that the program's kernel says what any kernel says.
+        // As many as we have towards one destination: of more than that the program's kernel says
+        // what any kernel says.
         ("ip_local_port_range".to_owned(), ports.as_str()),
         // Nothing is late on the way to us.
         ("tcp_tw_reuse".to_owned(), "1"),

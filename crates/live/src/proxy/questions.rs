@@ -1,5 +1,5 @@
-//! Connections that have not said yet where they want to go: of these a gateway keeps some, for some time. Nobody else is let in by
-//! a message that never comes.
+//! Connections that have not said yet where they want to go: of these a gateway keeps some, for
+//! some time. Nobody else is let in by a message that never comes.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,7 +9,8 @@ use super::convert::Incoming;
 
 /// As many as may be silent at a time; beyond, the oldest has to go. Each takes about 5 kB.
 pub(super) const MOST_SILENT: usize = 1024;
-/// How long each may be silent: a client has sent its message again three times by then if it got lost, after 1, 3 and 7 s (RFC 6298).
+/// How long each may be silent: a client has sent its message again three times by then if it got
+/// lost, after 1, 3 and 7 s (RFC 6298).
 pub(super) const LONGEST_SILENCE: Nanos = 10 * NANOS_PER_SECOND;
 
 /// What has arrived of the messages of connections that are called by an `Id`.

@@ -18,6 +18,9 @@ use netlab::resolved::Experiment;
 use netlab::summary::SubflowResult;
 use netlab::time::Nanos;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use self::mptcp_info::read_infos;
+
 use self::backup::Backups;
 use self::mptcp_info::MptcpReader;
 use self::tracker::Tracker;

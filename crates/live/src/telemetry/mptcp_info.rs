@@ -255,6 +255,17 @@ fn address(bytes: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
+/// Reads what a kernel may have said of a connection, its subflows, and their addresses.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn read_infos(bytes: &[u8]) {
+    let info = MptcpInfo::parse(bytes);
+    assert_eq!(info.is_some(), bytes.len() >= 40);
+    let (addresses, tcp) = bytes.split_at(bytes.len() / 2);
+    if let Some(subflow) = subflow_info(None, addresses, tcp) {
+        subflow.tcp.in_flight_segments();
+    }
+}
+
 fn too_short() -> io::Error {
     io::Error::other("the kernel gave less than any kernel with Multipath TCP should")
 }

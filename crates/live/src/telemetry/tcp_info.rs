@@ -119,8 +119,9 @@ const NEVER: u32 = u32::MAX;
 impl TcpInfo {
     /// What is on the way as far as the sender knows (RFC 6675's pipe), in segments.
     pub(super) fn in_flight_segments(&self) -> u32 {
-        let arrived_or_lost = self.sacked_segments + self.lost_segments;
-        (self.unacked_segments + self.resent_segments).saturating_sub(arrived_or_lost)
+        let arrived_or_lost = self.sacked_segments.saturating_add(self.lost_segments);
+        let sent = self.unacked_segments.saturating_add(self.resent_segments);
+        sent.saturating_sub(arrived_or_lost)
     }
 
     /// Reads what there is; `None` if that is not even what Linux 4.6 had.
@@ -202,6 +203,12 @@ mod tests {
         bytes[208..216].copy_from_slice(&2000_u64.to_ne_bytes());
         bytes[240..242].copy_from_slice(&3_u16.to_ne_bytes());
         bytes
+    }
+
+    #[test]
+    fn numbers_that_no_connection_has_are_survived() {
+        let info = TcpInfo::parse(&[0xff; LENGTH]).unwrap();
+        assert_eq!(info.in_flight_segments(), 0);
     }
 
     #[test]

@@ -223,7 +223,8 @@ impl Connection {
         }
     }
 
-    /// For how long nothing of it has been left but TIME-WAIT with timestamps, by the path that came to that last.
+    /// For how long nothing of it has been left but TIME-WAIT with timestamps, by the path that
+    /// came to that last.
     pub(crate) fn time_wait_age(&self, now: Nanos) -> Option<Nanos> {
         self.closed?;
         let ages = self

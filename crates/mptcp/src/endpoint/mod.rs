@@ -328,9 +328,9 @@ impl Endpoint {
         Ok(port)
     }
 
-    /// Where no port is free towards a peer, a connection may take the port of one whose paths have all been in TIME-WAIT for
-    /// so long, if timestamps tell its segments from those of the new one (RFC 6191 has the same for who accepts). Without
-    /// this call all of TIME-WAIT passes.
+    /// Where no port is free towards a peer, a connection may take the port of one whose paths have
+    /// all been in TIME-WAIT for so long, if timestamps tell its segments from those of the new one
+    /// (RFC 6191 has the same for who accepts). Without this call all of TIME-WAIT passes.
     pub fn reuse_ports_after(&mut self, time_wait: Nanos) {
         self.reuse_after = Some(time_wait);
     }

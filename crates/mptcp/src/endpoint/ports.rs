@@ -26,7 +26,8 @@ impl Ports {
         }
     }
 
-    /// The next one that is free; where none is, nor is there a further one, the next of those that may be used again.
+    /// The next one that is free; where none is, nor is there a further one, the next of those that
+    /// may be used again.
     pub(super) fn next(
         &mut self,
         is_free: impl Fn(u16) -> bool,

@@ -218,7 +218,8 @@ impl Subflow {
             .arm(Timer::TimeWait, now, now + self.config.time_wait);
     }
 
-    /// How long it has been in TIME-WAIT, if timestamps tell its segments from those of a later connection between its ends.
+    /// How long it has been in TIME-WAIT, if timestamps tell its segments from those of a later
+    /// connection between its ends.
     pub(crate) fn time_wait_age(&self, now: Nanos) -> Option<Nanos> {
         let until = self.timers.deadline(Timer::TimeWait)?;
         let has_timestamps = self.timestamps.enabled;
