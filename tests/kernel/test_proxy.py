@@ -400,6 +400,98 @@ for connection in silent:
         assert two_links.ask("talk", "10.88.0.1", "8000", "3", options=options)["is_right"]
 
 
+#: Connects as often as it is told by way of the gateway (RFC 8803: a Connect message of 20 bytes), says a byte and waits.
+CONNECT_BY_GATEWAY = """
+import ipaddress, socket, struct, sys
+server = ipaddress.IPv6Address("::ffff:10.88.0.1").packed
+connect = struct.pack("!BBH", 1, 6, 0x2263) + struct.pack("!BBH", 0x0A, 5, 8000) + server
+held = []
+for _ in range(int(sys.argv[1])):
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
+    connection.connect(("10.77.1.2", 5124))
+    connection.sendall(connect + b"x")
+    held.append(connection)
+for connection in held:
+    answer = connection.recv(4)
+    assert answer[:2] == bytes([1, 1]), answer
+print("ready", flush=True)
+sys.stdin.read()
+"""
+#: Takes connections, and closes them all when it is told.
+CLOSE_WHEN_TOLD = """
+import select, socket, sys
+server = socket.create_server(("", 8000), backlog=500)
+print("ready", flush=True)
+held = []
+while True:
+    readable, _, _ = select.select([server, sys.stdin], [], [])
+    if sys.stdin in readable:
+        break
+    held.append(server.accept()[0])
+for connection in held:
+    connection.recv(1)
+    connection.close()
+print(len(held), flush=True)
+sys.stdin.read()
+"""
+#: How many packets with TCP leave for the client in so many seconds.
+COUNT_SENT = """
+import socket, sys, time
+everything = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+everything.settimeout(0.2)
+until, sent = time.monotonic() + float(sys.argv[1]), 0
+while time.monotonic() < until:
+    try:
+        packet, about = everything.recvfrom(100)
+    except TimeoutError:
+        continue
+    sent += about[2] == socket.PACKET_OUTGOING and about[0] != "lo" and about[1] == 0x0800 and packet[9] == 6
+print(sent)
+"""
+
+
+@pytest.mark.soak
+def test_clients_that_vanish_leave_neither_packets_nor_descriptors(two_links: TwoLinks) -> None:
+    """Their servers close when they are gone: the DATA_FIN of each is repeated for a minute (`net.mptcp.close_timeout`)."""
+    vanishing = 100
+
+    def count_sent(seconds: float) -> int:
+        command = ["ip", "netns", "exec", two_links.server, sys.executable, "-c", COUNT_SENT, str(seconds)]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    server = subprocess.Popen(
+        ["ip", "netns", "exec", two_links.server, sys.executable, "-c", CLOSE_WHEN_TOLD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    two_links.running.append(server)
+    assert server.stdin
+    assert server.stdout
+    assert server.stdout.readline() == "ready\n"
+    with two_links.gateway():
+        descriptors = Path(f"/proc/{two_links.running[-1].pid}/fd")
+        before = len(list(descriptors.iterdir()))
+        client = subprocess.Popen(
+            ["ip", "netns", "exec", two_links.client, sys.executable, "-c", CONNECT_BY_GATEWAY, str(vanishing)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        two_links.running.append(client)
+        assert client.stdout
+        assert client.stdout.readline() == "ready\n"
+        assert len(list(descriptors.iterdir())) >= before + vanishing
+        two_links.ip("-n", two_links.client, "rule", "add", "pref", "1", "to", "10.77.0.0/16", "type", "blackhole")
+        server.stdin.write("close\n")
+        server.stdin.flush()
+        assert server.stdout.readline() == f"{vanishing}\n"
+        # Each is repeated ten times in the minute, and not five times a second.
+        assert vanishing <= count_sent(65) < 30 * vanishing
+        assert count_sent(10) == 0
+        assert len(list(descriptors.iterdir())) <= before
+
+
 #: Gives to everybody without end, at once or now and then; says what ended it.
 GIVE_WITHOUT_END = """
 import socket, sys, time

@@ -10,7 +10,8 @@ use mptcp::connection::{Algorithms, Buffer, Config};
 use mptcp::endpoint::{ConnectError, ConnectionId, Endpoint, MakeAlgorithms, NetworkView, Profile};
 use mptcp::pm::{self, AddressPair, FourTuple};
 use mptcp::sched::SubflowOrder;
-use mptcp::subflow;
+use mptcp::subflow::{self, Keepalive};
+use mptcp::time::SECOND;
 use mptcp::wire::Packet;
 use netlab::parameters::{self, Kind};
 use netlab::registry::Registry;
@@ -27,6 +28,13 @@ use super::{Choice, Settings};
 use crate::LiveError;
 use crate::netlink::AddressWatch;
 use crate::offload::complete_checksum;
+
+/// A peer that is gone, with nothing to be said to it, holds descriptors: after five minutes without a word it is given up.
+const KEEPALIVE: Keepalive = Keepalive {
+    idle: 120 * SECOND,
+    interval: 30 * SECOND,
+    probes: 6,
+};
 
 /// As Linux's buffers: what they begin with, and how far they grow (`tcp_wmem`, `tcp_rmem`).
 const SEND_BUFFER: Buffer = Buffer::Auto {
@@ -277,6 +285,7 @@ fn profile(settings: &Settings, locals: &[IpAddr], mtu_bytes: u32) -> Result<Pro
         subflow: Arc::new(subflow::Config {
             mss_bytes: u16::try_from(mss_bytes).unwrap_or(u16::MAX),
             window_scale: Some(WINDOW_SCALE),
+            keepalive: Some(KEEPALIVE),
             ..subflow::Config::default()
         }),
         send_buffer: SEND_BUFFER,
